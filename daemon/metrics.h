@@ -31,13 +31,15 @@ void metrics_free(struct metrics *metrics);
 void metrics_add(struct metrics *metrics, enum metric counter, uint64_t amount);
 void metrics_set(struct metrics *metrics, enum metric gauge, uint64_t value);
 
-/* Labels must be static strings from a bounded set (operation words, state words); at most 64 values of the first
- * label, 64 of the code. */
-void metrics_count_request(struct metrics *metrics, const char *operation, int http_status, int64_t duration_ns);
+/* Labels must be static strings from a bounded set (operation words, state words); at most 64 values of the
+ * first label, 64 of the code. */
+void metrics_count_request(struct metrics *metrics, const char *operation, int http_status,
+                           int64_t duration_ns);
 void metrics_observe(struct metrics *metrics, enum metric histogram, int64_t duration_ns);
 void metrics_set_state(struct metrics *metrics, enum metric state_gauge, const char *state, uint64_t value);
 
-/* The whole exposition (text format 0.0.4), with chan_build_info and the process_* metrics. *ret is malloc'ed. */
+/* The whole exposition (text format 0.0.4), with chan_build_info and the process_* metrics. *ret is
+ * malloc'ed. */
 int metrics_render(struct metrics *metrics, char **ret, size_t *length, struct error *err);
 
 #endif
