@@ -1,5 +1,6 @@
-/* The operations of chand: every rule of the API stands here, once, and knows nothing of HTTP or gRPC. A face fills a
- * request struct, calls, and renders the result or the error. All calls are for any thread and may block on the disk.
+/* The operations of chand: every rule of the API stands here, once, and knows nothing of HTTP or gRPC. A face
+ * fills a request struct, calls, and renders the result or the error. All calls are for any thread and may
+ * block on the disk.
  */
 #ifndef CHAN_DAEMON_OPERATIONS_OPERATIONS_H
 #define CHAN_DAEMON_OPERATIONS_OPERATIONS_H
@@ -30,8 +31,8 @@ const char *operation_word(enum operation operation);
 struct operations;
 
 struct operations_limits {
-    uint64_t default_region_bytes; /* 1 MiB */
-    uint64_t max_region_bytes;     /* a power of two */
+    uint64_t default_region_bytes;     /* 1 MiB */
+    uint64_t max_region_bytes;         /* a power of two */
     uint64_t node_regions, node_bytes; /* quotas; 0 is no limit */
     uint64_t uid_regions, uid_bytes;
     int64_t max_lease_seconds;
@@ -140,21 +141,21 @@ int operations_sandbox_list(struct operations *operations, const struct caller *
 int operations_sandbox_delete(struct operations *operations, const struct caller *caller, const char *id,
                               struct error *err);
 
-/* The file stays, even if the owner ends. Pausing a paused one changes nothing. An orphaned one whose region is still
- * there is saved by it. */
+/* The file stays, even if the owner ends. Pausing a paused one changes nothing. An orphaned one whose region
+ * is still there is saved by it. */
 int operations_sandbox_pause(struct operations *operations, const struct caller *caller, const char *id,
                              struct sandbox_view *ret, struct error *err);
-/* Back to running; owner replaces the recorded one (the VMM is often a new process). Without one, the recorded owner
- * must still be alive (REASON_OWNER_GONE says to pass one); a lease starts anew. REASON_REGION_LOST when the file is
- * not the one that was paused. */
+/* Back to running; owner replaces the recorded one (the VMM is often a new process). Without one, the
+ * recorded owner must still be alive (REASON_OWNER_GONE says to pass one); a lease starts anew.
+ * REASON_REGION_LOST when the file is not the one that was paused. */
 int operations_sandbox_resume(struct operations *operations, const struct caller *caller, const char *id,
                               const struct owner_spec *owner, struct sandbox_view *ret, struct error *err);
 /* Extends the lease: lease_seconds 0 keeps its length. An orphaned one whose lease ran out is saved by it. */
 int operations_sandbox_renew(struct operations *operations, const struct caller *caller, const char *id,
                              int64_t lease_seconds, struct sandbox_view *ret, struct error *err);
 
-/* Ready arguments for the VMMs. Each is a NULL-terminated list in one malloc'ed block; -1 when out of memory or when
- * there is no region. QEMU commas are doubled, as its option parser wants. */
+/* Ready arguments for the VMMs. Each is a NULL-terminated list in one malloc'ed block; -1 when out of memory
+ * or when there is no region. QEMU commas are doubled, as its option parser wants. */
 int sandbox_qemu_arguments(const struct sandbox_view *sandbox, char ***ret);
 int sandbox_cloud_hypervisor_arguments(const struct sandbox_view *sandbox, char ***ret);
 
@@ -166,10 +167,11 @@ const char *on_rollback_word(enum on_rollback on_rollback);
 
 /* ---- events and node ---- */
 
-/* since < 0 or above the newest revision is REASON_INVALID_PARAMETER. free with store_event_list_free. *newest: the
- * store's revision; *last: the revision to pass as since for the next page. */
-int operations_event_list(struct operations *operations, const struct caller *caller, int64_t since, size_t limit,
-                          struct event_row **ret, size_t *count, int64_t *last, int64_t *newest, struct error *err);
+/* since < 0 or above the newest revision is REASON_INVALID_PARAMETER. free with store_event_list_free.
+ * *newest: the store's revision; *last: the revision to pass as since for the next page. */
+int operations_event_list(struct operations *operations, const struct caller *caller, int64_t since,
+                          size_t limit, struct event_row **ret, size_t *count, int64_t *last, int64_t *newest,
+                          struct error *err);
 
 struct node_view {
     char hostname[65];
@@ -196,7 +198,8 @@ int operations_collect_metrics(struct operations *operations, struct error *err)
 
 /* ---- rules that faces may ask for ---- */
 
-/* 1 to 128 of [A-Za-z0-9._-], not starting with a dot or dash, no "..". kind is "sandboxID" or "templateID". */
+/* 1 to 128 of [A-Za-z0-9._-], not starting with a dot or dash, no "..". kind is "sandboxID" or "templateID".
+ */
 int check_id(const char *id, const char *kind, struct error *err);
 
 #endif

@@ -53,7 +53,7 @@ struct sandbox_lock {
 };
 struct sandbox_lock reclaim_lock(struct reclaim *reclaim, const char *sandbox_id);
 void reclaim_unlock(struct sandbox_lock *lock);
-#define auto_sandbox_lock __attribute__((cleanup(reclaim_unlock)))
+#define auto_sandbox_lock __attribute__((cleanup(reclaim_unlock), unused))
 
 /* Watches the owner of a sandbox that has just been created, resumed or renewed. Process owners share one pidfd per
  * process; without a descriptor to spare the collector's passes look instead. Never fails. */

@@ -1,0 +1,54 @@
+/* The words of enum values, as the API writes them. */
+#include "daemon/operations/operations.h"
+
+const char *sandbox_state_word(enum sandbox_state state)
+{
+    switch (state) {
+    case SANDBOX_CREATING:
+        return "creating";
+    case SANDBOX_RUNNING:
+        return "running";
+    case SANDBOX_PAUSED:
+        return "paused";
+    case SANDBOX_ORPHANED:
+        return "orphaned";
+    case SANDBOX_DELETING:
+        return "deleting";
+    case SANDBOX_STATE_COUNT:
+        break;
+    }
+    return "unknown";
+}
+
+const char *region_state_word(enum region_state state)
+{
+    switch (state) {
+    case REGION_CREATING:
+        return "creating";
+    case REGION_READY:
+        return "ready";
+    case REGION_LOST:
+        return "lost";
+    case REGION_DELETING:
+        return "deleting";
+    }
+    return "unknown";
+}
+
+const char *region_layout_word(enum region_layout layout)
+{
+    return layout == REGION_LAYOUT_RAW ? "raw" : "chan";
+}
+
+const char *on_rollback_word(enum on_rollback on_rollback)
+{
+    switch (on_rollback) {
+    case ON_ROLLBACK_RESTORE:
+        return "restore";
+    case ON_ROLLBACK_KEEP:
+        return "keep";
+    case ON_ROLLBACK_CLEAR:
+        return "clear";
+    }
+    return "unknown";
+}

@@ -1,0 +1,70 @@
+#include "daemon/startup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int startup_directory(const char *path, mode_t mode, struct error *err)
+{
+    if (mkdir(path, mode) == 0) {
+        if (chmod(path, mode) == 0) /* whatever the umask took away */
+            return 0;
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot set the mode of %s", path);
+    }
+    if (errno != EEXIST)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot make the directory %s", path);
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot look at the directory %s", path);
+    if (!S_ISDIR(status.st_mode))
+        return error_set(err, REASON_INTERNAL, "%s is not a directory; move it away", path);
+    return 0;
+}
+
+int startup_lock(const char *state_directory, int *ret, struct error *err)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/chand.lock", state_directory);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return error_set(err, REASON_INTERNAL, "the path of the state directory is too long: %s",
+                         state_directory);
+    auto_close int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot open the lock %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK)
+            return error_set_errno(err, REASON_INTERNAL, errno, "cannot take the lock %s", path);
+        char holder[16] = "";
+        ssize_t got = pread(fd, holder, sizeof holder - 1, 0);
+        holder[got > 0 ? strcspn(holder, "\n") : 0] = '\0';
+        return error_set(err, REASON_INTERNAL,
+                         "another chand (pid %s) uses %s; stop it, or give this one its own state-dir",
+                         holder, state_directory);
+    }
+    /* The pid is for the message above only; the lock is what counts. */
+    char text[16];
+    length = snprintf(text, sizeof text, "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)length, 0) != length)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot write the lock %s", path);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+int startup_descriptor_limit(struct error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot read the limit of open files");
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return error_set_errno(err, REASON_INTERNAL, errno, "cannot raise the limit of open files");
+    return 0;
+}
