@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 enum {
-    ID_SIZE = 129,         /* an id's 128 characters and the terminating zero */
+    ID_SIZE = 129,          /* an id's 128 characters and the terminating zero */
     REGION_NAME_SIZE = 256, /* NAME_MAX and the terminating zero */
     STAGING_TOKEN_SIZE = 33 /* 128 random bits in hex */
 };
@@ -28,9 +28,9 @@ struct region_settings {
 
 struct template_row {
     char id[ID_SIZE];
-    bool enable_ivshmem;          /* the effective opt-in */
+    bool enable_ivshmem;           /* the effective opt-in */
     struct region_settings region; /* defaults filled in */
-    char *annotations;            /* a JSON object of strings, compact, keys sorted; owned by the row */
+    char *annotations;             /* a JSON object of strings, compact, keys sorted; owned by the row */
     int64_t revision;
     int64_t created_ms, updated_ms; /* real time */
 };
@@ -48,7 +48,8 @@ enum owner_kind { OWNER_NONE, OWNER_PID, OWNER_LEASE };
 
 struct owner_row {
     enum owner_kind kind;
-    /* OWNER_PID: a process of this boot; the start time is field 22 of /proc/PID/stat, in clock ticks since boot. */
+    /* OWNER_PID: a process of this boot; the start time is field 22 of /proc/PID/stat, in clock ticks since
+     * boot. */
     pid_t pid;
     uint64_t start_time;
     /* OWNER_LEASE: expiry is on the boot clock of boot_id, so that clock jumps do not matter. */
@@ -60,7 +61,7 @@ struct owner_row {
 enum region_state {
     REGION_CREATING,
     REGION_READY,
-    REGION_LOST,    /* the file is gone, was replaced, or the host rebooted; see reason */
+    REGION_LOST, /* the file is gone, was replaced, or the host rebooted; see reason */
     REGION_DELETING
 };
 
