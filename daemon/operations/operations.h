@@ -55,6 +55,9 @@ void operations_free(struct operations *operations);
 void operations_set_ready(struct operations *operations, bool ready);
 bool operations_is_ready(const struct operations *operations);
 
+/* As if_match: any revision, but the object must exist. */
+enum { IF_MATCH_ANY = 0 };
+
 /* Who calls, and the conditions that came along. */
 struct caller {
     bool has_peer; /* uid, gid and pid are of a unix socket's peer */
@@ -64,7 +67,7 @@ struct caller {
     const char *request_id;
     const char *idempotency_key; /* or NULL; POST actions only */
     bool has_if_match;
-    int64_t if_match; /* a revision */
+    int64_t if_match; /* a revision, or IF_MATCH_ANY */
 };
 
 struct string_pair {
