@@ -162,14 +162,14 @@ class VM:
                 "-qmp", f"unix:{self.path('qmp.sock')},server=on,wait=off",
                 *self.arguments]
 
-    def launch(self):
-        """Starts QEMU. The guest is not up yet: see wait_ready."""
+    def launch(self, detached=False):
+        """Starts QEMU, detached: in a session of its own, to outlive us. The guest is not up yet: see wait_ready."""
         self.accel = self.accel or accelerator(self.kernel, self.initramfs)
         for name in ("agent.sock", "qmp.sock"):
             self.path(name).unlink(missing_ok=True)
         with open(self.path("qemu.log"), "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True)
+                                            start_new_session=detached)
         return self
 
     def start(self, seconds=None):
@@ -312,7 +312,8 @@ def main():
         if options.verb == "start":
             vm = VM(options.directory, options.kernel, options.initramfs, options.arguments)
             try:
-                vm.start()
+                vm.launch(detached=True)
+                vm.wait_ready()
             except BaseException:
                 vm.end(hard=True)
                 raise

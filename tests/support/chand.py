@@ -65,7 +65,8 @@ class Chand:
         self.state = self.directory / "state"
         self.runtime = self.directory / "run"
         # Regions of tests live in a folder of their own, so that parallel tests never meet.
-        self.shm = pathlib.Path(shm) if shm else pathlib.Path(tempfile.mkdtemp(prefix="chan-test-", dir="/dev/shm"))
+        shm_top = os.environ.get("CHAN_TEST_SHM", "/dev/shm")
+        self.shm = pathlib.Path(shm or tempfile.mkdtemp(prefix="chan-test-", dir=shm_top))
         self.own_shm = shm is None
         self.log_path = self.directory / "chand.log"
         self.environment = dict(os.environ, **(environment or {}))

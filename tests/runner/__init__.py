@@ -1,0 +1,1 @@
+"""What tests/run does once the packages are there."""

@@ -1,0 +1,134 @@
+"""The table of stages. A stage is a list of steps; a step is a command and how its outcome counts."""
+
+import dataclasses
+import os
+import pathlib
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = TOP / "build" / "test-results"
+JOBS = str(max(2, os.cpu_count() or 2))
+
+# A report of a sanitizer ends the process, whatever it is about.
+SANITIZERS = {
+    "asan": {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:strict_string_checks=1",
+             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+    "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+}
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    command: list
+    timeout: int
+    junit: pathlib.Path = None  # None: one command is one test
+    environment: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Stage:
+    name: str
+    about: str
+    steps: object       # a function that answers the list of steps, called when the stage begins
+    needs: tuple = ()   # stages that must have passed
+    quick: bool = False # part of --quick
+    full: bool = True   # part of a whole run
+
+
+def build_directory(preset):
+    return TOP / "build" / preset
+
+
+def wrapper(preset):
+    """ThreadSanitizer of gcc 12 and clang 14 cannot place its shadow where the kernel scatters mappings widely."""
+    try:
+        bits = int(pathlib.Path("/proc/sys/vm/mmap_rnd_bits").read_text())
+    except (OSError, ValueError):
+        bits = 0
+    return ["setarch", os.uname().machine, "-R"] if preset == "tsan" and bits > 28 else []
+
+
+def environment(preset):
+    return {"CHAN_BUILD": str(build_directory(preset)), **SANITIZERS.get(preset, {})}
+
+
+def build(preset, timeout=1200):
+    def steps():
+        script = f"cmake --preset {preset} && cmake --build --preset {preset} -j {JOBS}"
+        return [Step(f"build-{preset}", ["sh", "-c", script], timeout)]
+    return steps
+
+
+def script(name, *arguments, timeout=600):
+    return Step(name, [str(TOP / "tests" / "lint" / name), *arguments], timeout)
+
+
+def pytest(name, folder, preset, *arguments, timeout=1200):
+    junit = RESULTS / f"{name}.xml"
+    command = [*wrapper(preset), sys.executable, "-m", "pytest", "-c", str(TOP / "tests" / "pytest.ini"), "-v",
+               "-p", "no:cacheprovider", f"--junitxml={junit}", *arguments, str(TOP / "tests" / folder)]
+    return Step(name, command, timeout, junit, environment(preset))
+
+
+def lint_quick():
+    return [script(name) for name in ("check-format", "check-shell", "check-lengths", "check-man")] + [
+        pytest("lint-arrows", "lint", "release")]
+
+
+def lint():
+    return lint_quick() + [script("check-cppcheck"), script("check-tidy", str(build_directory("asan")), timeout=900)]
+
+
+def unit(preset):
+    def steps():
+        junit = RESULTS / f"unit-{preset}.xml"
+        command = [*wrapper(preset), "ctest", "--test-dir", str(build_directory(preset)), "--output-on-failure",
+                   "--no-tests=error", "-j", JOBS, "--output-junit", str(junit)]
+        return [Step(f"unit-{preset}", command, 900, junit, environment(preset))]
+    return steps
+
+
+def fuzz():
+    """Each target with a new part for what it finds and its committed seeds, for a bounded time."""
+    seconds = os.environ.get("CHAN_FUZZ_SECONDS", "15")
+    steps = []
+    for target in sorted((build_directory("fuzz") / "fuzz").glob("fuzz_*")):
+        if not os.access(target, os.X_OK) or target.is_dir():
+            continue
+        found = build_directory("fuzz") / "corpus" / target.name
+        found.mkdir(parents=True, exist_ok=True)
+        corpora = [found, TOP / "tests" / "fuzz" / "corpus" / target.name.removeprefix("fuzz_")]
+        command = [str(target), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048",
+                   "-print_final_stats=1", f"-artifact_prefix={RESULTS}/{target.name}-",
+                   *(str(corpus) for corpus in corpora if corpus.is_dir())]
+        steps.append(Step(target.name, command, int(seconds) + 120, environment=SANITIZERS["asan"]))
+    return steps
+
+
+STAGES = [
+    Stage("build-release", "cmake --preset release", build("release"), quick=True),
+    Stage("build-debug", "cmake --preset debug", build("debug"), quick=True, full=False),
+    Stage("build-asan", "cmake --preset asan", build("asan")),
+    Stage("build-tsan", "cmake --preset tsan", build("tsan")),
+    Stage("build-fuzz", "cmake --preset fuzz", build("fuzz")),
+    Stage("lint-quick", "the quick half of lint: format, shell, lengths, manual pages, arrows of includes", lint_quick,
+          quick=True, full=False),
+    Stage("lint", "format, shell, lengths, manual pages, arrows of includes, cppcheck, clang-tidy", lint,
+          ("build-asan",)),
+    Stage("unit-release", "unit tests of the release build", unit("release"), ("build-release",), quick=True),
+    Stage("unit-asan", "unit tests with AddressSanitizer and UndefinedBehaviorSanitizer", unit("asan"),
+          ("build-asan",)),
+    Stage("unit-tsan", "unit tests with ThreadSanitizer", unit("tsan"), ("build-tsan",)),
+    Stage("functional-debug", "the real daemon, without the slow tests",
+          lambda: [pytest("functional-debug", "functional", "debug", "-m", "not slow")], ("build-debug",),
+          quick=True, full=False),
+    Stage("functional-asan", "the real daemon with AddressSanitizer and UndefinedBehaviorSanitizer",
+          lambda: [pytest("functional-asan", "functional", "asan")], ("build-asan",)),
+    Stage("functional-tsan", "the real daemon with ThreadSanitizer, without the slow tests",
+          lambda: [pytest("functional-tsan", "functional", "tsan", "-m", "not slow")], ("build-tsan",)),
+    Stage("e2e-quick", "one real guest", lambda: [pytest("e2e-quick", "e2e", "release", "-m", "quick")],
+          ("build-release",), quick=True, full=False),
+    Stage("e2e", "real guests in QEMU", lambda: [pytest("e2e", "e2e", "release")], ("build-release",)),
+    Stage("fuzz", "each fuzz target for a bounded time", fuzz, ("build-fuzz",)),
+]
