@@ -101,7 +101,8 @@ int check_if_match(const struct caller *caller, const char *kind, const char *id
     if (!caller->has_if_match)
         return 0;
     if (!found)
-        return error_set(err, REASON_REVISION_STALE, "%s %s does not exist, so If-Match cannot hold", kind, id);
+        return error_set(err, REASON_REVISION_STALE, "%s %s does not exist, so If-Match cannot hold", kind,
+                         id);
     if (caller->if_match != IF_MATCH_ANY && revision != caller->if_match)
         return error_set(err, REASON_REVISION_STALE, "%s %s is at revision %lld, not at %lld; read it again",
                          kind, id, (long long)revision, (long long)caller->if_match);
