@@ -47,11 +47,11 @@ static void arm(void)
     if (equals == NULL || (size_t)(equals - spec) >= sizeof armed.name)
         return;
     memcpy(armed.name, spec, (size_t)(equals - spec));
-    int count = 1;
+    long count = 1;
     char *colon = strchr(armed.name, ':');
     if (colon != NULL) {
         *colon = '\0';
-        count = atoi(colon + 1);
+        count = strtol(colon + 1, NULL, 10);
     }
     bool known = false;
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
@@ -60,7 +60,7 @@ static void arm(void)
         (void)fprintf(stderr, "CHAN_FAULT names no fault point: %s\n", armed.name);
         abort();
     }
-    atomic_store(&armed.countdown, count);
+    atomic_store(&armed.countdown, (int)count);
     if (strcmp(equals + 1, "kill") == 0)
         armed.action = FAULT_KILL;
     else if (strcmp(equals + 1, "stop") == 0)
