@@ -22,6 +22,7 @@ struct creation {
     struct operations *operations;
     const struct caller *caller;
     const char *who;
+    struct store_actor intent; /* of the first unit */
     struct sandbox_row wanted; /* what the request asks for; the region's settings come from the template */
     struct sandbox_row row;    /* as written, or the one that exists */
     bool exists;
@@ -190,6 +191,8 @@ static int write_intent(struct store_txn *txn, void *argument, struct error *err
         return error_set(err, REASON_TEMPLATE_NOT_FOUND, "there is no template %s", row->template_id);
     row->has_region = template.enable_ivshmem;
     row->state = row->has_region ? SANDBOX_CREATING : SANDBOX_RUNNING;
+    /* The audit record is written after this function. */
+    creation->intent.result = row->has_region ? "intent" : "ok";
     if (row->has_region) {
         row->region.settings = template.region;
         if (check_quotas(&creation->operations->config.limits, view, row->uid, template.region.size_bytes,
@@ -295,11 +298,11 @@ static int create(struct creation *creation, bool *created, struct error *err)
     struct operations *operations = creation->operations;
     struct sandbox_row *row = &creation->row;
     struct error failure = ERROR_INIT;
-    struct store_actor actor =
+    creation->intent =
         make_actor(creation->caller, creation->who, OPERATION_SANDBOX_CREATE, creation->wanted.id, "intent");
     if (fault_check("create.before_intent", err) != 0)
         return -1;
-    if (store_write(operations->config.store, &actor, write_intent, creation, &failure) != 0) {
+    if (store_write(operations->config.store, &creation->intent, write_intent, creation, &failure) != 0) {
         if (!creation->exists)
             return error_hand_over(err, &failure);
         *created = false;
