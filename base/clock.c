@@ -53,7 +53,8 @@ int clock_boot_id(char out[BOOT_ID_SIZE], struct error *err)
     char text[BOOT_ID_SIZE];
     ssize_t got = read(fd, text, sizeof text - 1);
     if (got != (ssize_t)sizeof text - 1)
-        return error_set(err, REASON_INTERNAL, "%s: expected %zu characters, read %zd", path, sizeof text - 1, got);
+        return error_set(err, REASON_INTERNAL, "%s: expected %zu characters, read %zd", path, sizeof text - 1,
+                         got);
     text[sizeof text - 1] = '\0';
     memcpy(out, text, sizeof text);
     return 0;

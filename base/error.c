@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct reason_info reasons[REASON_COUNT] = {
-#define REASON(name, word, http, grpc, exit_code, title)                                                       \
+#define REASON(name, word, http, grpc, exit_code, title)                                                     \
     [REASON_##name] = {word, http, grpc, exit_code, title},
 #include "base/reasons.def"
 #undef REASON

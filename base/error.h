@@ -1,5 +1,5 @@
-/* Errors that carry their story. Functions that can fail take a struct error as last argument and return 0 or -1;
- * success leaves the error alone, failure sets reason and detail. Libraries never log and never exit. */
+/* Errors that carry their story. Functions that can fail take a struct error as last argument and return 0 or
+ * -1; success leaves the error alone, failure sets reason and detail. Libraries never log and never exit. */
 #ifndef CHAN_BASE_ERROR_H
 #define CHAN_BASE_ERROR_H
 
@@ -62,8 +62,8 @@ int error_set_errno(struct error *err, enum reason reason, int sys_errno, const 
 /* Puts text in front of the detail that is there: "creating sandbox sb1: " + detail. Always returns -1. */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds a bad field; the first one sets the reason and a detail that names it. Beyond ERROR_FIELDS_MAX the field is
- * dropped. Always returns -1. */
+/* Adds a bad field; the first one sets the reason and a detail that names it. Beyond ERROR_FIELDS_MAX the
+ * field is dropped. Always returns -1. */
 int error_field(struct error *err, enum reason reason, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

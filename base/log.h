@@ -1,5 +1,5 @@
-/* Structured log lines (logfmt) on standard error. The context is made by main and handed down to what runs on its
- * own, such as the collector; code that is called returns errors instead. */
+/* Structured log lines (logfmt) on standard error. The context is made by main and handed down to what runs
+ * on its own, such as the collector; code that is called returns errors instead. */
 #ifndef CHAN_BASE_LOG_H
 #define CHAN_BASE_LOG_H
 
@@ -10,9 +10,10 @@ struct log {
     int fd;
 };
 
-/* Writes one line: time, level, msg and then pairs: log_write(log, LOG_LEVEL_INFO, "sandbox created", "sandboxID",
- * id, NULL). Keys and values alternate and end with NULL; values are quoted when they need it. Any thread; one
- * write(2) a line. log may be NULL. */
-void log_write(const struct log *log, enum log_level level, const char *message, ...) __attribute__((sentinel));
+/* Writes one line: time, level, msg and then pairs: log_write(log, LOG_LEVEL_INFO, "sandbox created",
+ * "sandboxID", id, NULL). Keys and values alternate and end with NULL; values are quoted when they need it.
+ * Any thread; one write(2) a line. log may be NULL. */
+void log_write(const struct log *log, enum log_level level, const char *message, ...)
+    __attribute__((sentinel));
 
 #endif
