@@ -216,6 +216,17 @@ int store_maintain(struct store *store, store_write_fn fn, void *argument, struc
     return submit(store, &unit);
 }
 
+size_t queue_length(struct store *store)
+{
+    size_t length = 0;
+    (void)pthread_mutex_lock(&store->queue_lock);
+    for (const struct unit *unit = store->queue_head; unit != NULL; unit = unit->next) {
+        length++;
+    }
+    (void)pthread_mutex_unlock(&store->queue_lock);
+    return length;
+}
+
 void commit_drain(struct store *store)
 {
     (void)pthread_mutex_lock(&store->queue_lock);

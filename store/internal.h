@@ -81,6 +81,8 @@ int schema_migrate(struct connection *connection, struct error *err);
 int store_maintain(struct store *store, store_write_fn fn, void *argument, struct error *err);
 /* Waits until no write is under way. */
 void commit_drain(struct store *store);
+/* How many units wait for the next leader; for tests. */
+size_t queue_length(struct store *store);
 
 /* checkpoint.c */
 int checkpoint_start(struct store *store, struct error *err);
