@@ -1,0 +1,7 @@
+/* chanctl: manages chand from the command line. */
+#include "cli/run.h"
+
+int main(int argc, char *argv[])
+{
+    return chanctl_run(argc, argv, stdout);
+}
