@@ -26,7 +26,8 @@ enum reason reason_by_word(const char *word)
     return REASON_NONE;
 }
 
-static void set_detail(struct error *err, enum reason reason, int sys_errno, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static void set_detail(struct error *err, enum reason reason,
+                                                             int sys_errno, const char *format, va_list args)
 {
     err->reason = reason;
     err->sys_errno = sys_errno;

@@ -3,17 +3,23 @@
 
 #include "tests/unit/store/support.h"
 
+static void add_case(Suite *suite, TCase *tcase)
+{
+    tcase_set_timeout(tcase, 120);
+    tcase_add_unchecked_fixture(tcase, make_directory, remove_directory);
+    suite_add_tcase(suite, tcase);
+}
+
 int main(void)
 {
-    TCase *(*const cases[])(void) = {open_case,  template_case,   sandbox_case,  event_case,
-                                     write_case, checkpoint_case, full_disk_case};
     Suite *suite = suite_create("store");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        TCase *tcase = cases[i]();
-        tcase_set_timeout(tcase, 120);
-        tcase_add_unchecked_fixture(tcase, make_directory, remove_directory);
-        suite_add_tcase(suite, tcase);
-    }
+    add_case(suite, open_case());
+    add_case(suite, template_case());
+    add_case(suite, sandbox_case());
+    add_case(suite, event_case());
+    add_case(suite, write_case());
+    add_case(suite, checkpoint_case());
+    add_case(suite, full_disk_case());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -254,7 +254,7 @@ END_TEST
 
 /* ---- many threads ---- */
 
-enum { THREADS = 8, WRITES = 40 };
+enum { THREADS = 8, WRITES = 40, ALL_WRITES = THREADS * WRITES };
 
 struct crowd {
     struct store *store;
@@ -342,23 +342,23 @@ START_TEST(test_many_threads)
     }
     store_close(crowd.store);
 
-    static bool seen[THREADS * WRITES + 2];
+    static bool seen[ALL_WRITES + 2];
     for (int i = 0; i < THREADS; i++) {
         for (int j = 0; j < WRITES; j++) {
             int64_t revision = writers[i].revisions[j];
             ck_assert_int_gt(revision, j == 0 ? 1 : writers[i].revisions[j - 1]);
-            ck_assert_int_le(revision, THREADS * WRITES + 1);
+            ck_assert_int_le(revision, ALL_WRITES + 1);
             ck_assert_msg(!seen[revision], "revision %lld was given twice", (long long)revision);
             seen[revision] = true;
         }
     }
-    ck_assert_uint_eq(atomic_load(&crowd.committed), THREADS * WRITES + 1);
+    ck_assert_uint_eq(atomic_load(&crowd.committed), ALL_WRITES + 1);
     /* Each revision has its event and its audit record. */
     ck_assert_int_eq(sql_int(path, "SELECT count(*) FROM audit a JOIN event e ON e.id / 256 = a.revision"),
-                     THREADS * WRITES + 1);
-    ck_assert_int_eq(sql_int(path, "SELECT count(*) FROM event"), THREADS * WRITES + 1);
+                     ALL_WRITES + 1);
+    ck_assert_int_eq(sql_int(path, "SELECT count(*) FROM event"), ALL_WRITES + 1);
     ck_assert_int_eq(sql_int(path, "SELECT count(*) FROM sandbox s JOIN audit a ON a.revision = s.revision"),
-                     THREADS * WRITES);
+                     ALL_WRITES);
 }
 END_TEST
 
