@@ -64,16 +64,16 @@ def script(name, *arguments, timeout=600):
     return Step(name, [str(TOP / "tests" / "lint" / name), *arguments], timeout)
 
 
-def pytest(name, folder, preset, *arguments, timeout=1200):
+def pytest(name, folders, preset, *arguments, timeout=1200):
     junit = RESULTS / f"{name}.xml"
     command = [*wrapper(preset), sys.executable, "-m", "pytest", "-c", str(TOP / "tests" / "pytest.ini"), "-v",
-               "-p", "no:cacheprovider", f"--junitxml={junit}", *arguments, str(TOP / "tests" / folder)]
+               "-p", "no:cacheprovider", f"--junitxml={junit}", *arguments, *(str(TOP / "tests" / folder) for folder in folders.split())]
     return Step(name, command, timeout, junit, environment(preset))
 
 
 def lint_quick():
     return [script(name) for name in ("check-format", "check-shell", "check-lengths", "check-man")] + [
-        pytest("lint-arrows", "lint", "release")]
+        pytest("lint-arrows", "lint", "release"), pytest("runner", "runner", "release")]
 
 
 def lint():
