@@ -64,10 +64,10 @@ def script(name, *arguments, timeout=600):
     return Step(name, [str(TOP / "tests" / "lint" / name), *arguments], timeout)
 
 
-def pytest(name, folders, preset, *arguments, timeout=1200):
+def pytest(name, folder, preset, *arguments, timeout=1200):
     junit = RESULTS / f"{name}.xml"
     command = [*wrapper(preset), sys.executable, "-m", "pytest", "-c", str(TOP / "tests" / "pytest.ini"), "-v",
-               "-p", "no:cacheprovider", f"--junitxml={junit}", *arguments, *(str(TOP / "tests" / folder) for folder in folders.split())]
+               "-p", "no:cacheprovider", f"--junitxml={junit}", *arguments, str(TOP / "tests" / folder)]
     return Step(name, command, timeout, junit, environment(preset))
 
 
