@@ -59,7 +59,7 @@ const struct option *option_of_word(const char *word, const struct option *const
     return find_long(word + 2, length, tables, table_count);
 }
 
-static int read_option(struct arguments *arguments, int argc, char *const argv[],
+static int read_option(struct arguments *arguments, int argc, const char *const argv[],
                        const struct option *const tables[], size_t table_count, struct error *err)
 {
     const char *word = argv[arguments->next++];
@@ -79,7 +79,7 @@ static int read_option(struct arguments *arguments, int argc, char *const argv[]
     return 0;
 }
 
-int arguments_read(struct arguments *arguments, int argc, char *const argv[],
+int arguments_read(struct arguments *arguments, int argc, const char *const argv[],
                    const struct option *const tables[], size_t table_count, bool stop, struct error *err)
 {
     bool options = true;

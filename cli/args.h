@@ -48,7 +48,7 @@ void arguments_clear(struct arguments *arguments);
 /* Reads on from arguments->next with the options of the tables that are not NULL. With stop it returns behind
  * the first positional, else it reads to the end. "--" ends the options. A failure says what is wrong with
  * the line. */
-int arguments_read(struct arguments *arguments, int argc, char *const argv[],
+int arguments_read(struct arguments *arguments, int argc, const char *const argv[],
                    const struct option *const tables[], size_t table_count, bool stop, struct error *err);
 
 /* The last value given for that option, or NULL. */

@@ -156,7 +156,7 @@ static void offer_next(FILE *out, const struct line *line, const char *prefix, c
     }
 }
 
-void completion_print(FILE *out, char *const words[], size_t word_count, completion_ids_fn ids)
+void completion_print(FILE *out, const char *const words[], size_t word_count, completion_ids_fn ids)
 {
     struct line line = {0};
     if (word_count == 0)
@@ -191,7 +191,7 @@ static void ids_of_daemon(FILE *out, const char *socket_path, enum value_kind ki
                       json_text(json_array_get(objects, i), is_template ? "templateID" : "sandboxID"));
 }
 
-int completion_run(FILE *out, char *const words[], size_t word_count)
+int completion_run(FILE *out, const char *const words[], size_t word_count)
 {
     completion_print(out, words, word_count, ids_of_daemon);
     return EXIT_CODE_OK;

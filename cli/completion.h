@@ -18,9 +18,9 @@ typedef void (*completion_ids_fn)(FILE *out, const char *socket_path, enum value
  * or a line
  * ":file" when a file name may stand there. words are those after "chanctl", as bash cuts them (at "=" too).
  */
-void completion_print(FILE *out, char *const words[], size_t word_count, completion_ids_fn ids);
+void completion_print(FILE *out, const char *const words[], size_t word_count, completion_ids_fn ids);
 
 /* completion_print with the real daemon's ids; returns the exit code. */
-int completion_run(FILE *out, char *const words[], size_t word_count);
+int completion_run(FILE *out, const char *const words[], size_t word_count);
 
 #endif

@@ -3,5 +3,5 @@
 
 int main(int argc, char *argv[])
 {
-    return chanctl_run(argc, argv, stdout);
+    return chanctl_run(argc, (const char *const *)argv, stdout);
 }

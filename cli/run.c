@@ -18,7 +18,7 @@ static void context_clear(struct context *context)
 #define auto_context __attribute__((cleanup(context_clear)))
 
 /* Options may stand anywhere; noun and verb are the first two words that are none. */
-static int read_line(struct context *context, int argc, char *const argv[], const struct noun **noun,
+static int read_line(struct context *context, int argc, const char *const argv[], const struct noun **noun,
                      struct error *err)
 {
     struct arguments *arguments = &context->arguments;
@@ -108,7 +108,7 @@ static int open_client(struct context *context)
     return EXIT_CODE_OK;
 }
 
-static int run_line(struct context *context, int argc, char *const argv[])
+static int run_line(struct context *context, int argc, const char *const argv[])
 {
     struct error err = ERROR_INIT;
     const struct noun *noun = NULL;
@@ -130,7 +130,7 @@ static int run_line(struct context *context, int argc, char *const argv[])
     return context->command->run(context);
 }
 
-int chanctl_run(int argc, char *const argv[], FILE *out)
+int chanctl_run(int argc, const char *const argv[], FILE *out)
 {
     auto_free char *text = NULL;
     size_t length = 0;

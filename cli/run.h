@@ -6,6 +6,6 @@
 
 /* Reads the command line, does it, and writes what it has to say to out in one piece. Returns the exit code;
  * failures have been told on standard error. */
-int chanctl_run(int argc, char *const argv[], FILE *out);
+int chanctl_run(int argc, const char *const argv[], FILE *out);
 
 #endif
