@@ -33,15 +33,14 @@ int64_t clock_monotonic_ns(void)
 
 void clock_format(int64_t real_ms, char out[TIMESTAMP_SIZE])
 {
-    time_t seconds = (time_t)(real_ms / 1000);
-    struct tm parts;
-    if (gmtime_r(&seconds, &parts) == NULL) {
-        (void)snprintf(out, TIMESTAMP_SIZE, "1970-01-01T00:00:00.000Z");
-        return;
-    }
+    static const int64_t last_ms = 253402300799999; /* 9999-12-31T23:59:59.999Z */
+    int64_t shown_ms = real_ms < 0 ? 0 : real_ms > last_ms ? last_ms : real_ms;
+    time_t seconds = (time_t)(shown_ms / 1000);
+    struct tm parts = {0};
+    (void)gmtime_r(&seconds, &parts);
     char date[24];
     (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(out, TIMESTAMP_SIZE, "%s.%03dZ", date, (int)(real_ms % 1000));
+    (void)snprintf(out, TIMESTAMP_SIZE, "%s.%03dZ", date, (int)(shown_ms % 1000));
 }
 
 int clock_boot_id(char out[BOOT_ID_SIZE], struct error *err)

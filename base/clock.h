@@ -18,7 +18,8 @@ int64_t clock_boot_ms(void);
 /* Nanoseconds of the monotonic clock, for durations. */
 int64_t clock_monotonic_ns(void);
 
-/* RFC 3339 in UTC with milliseconds: 2026-01-02T03:04:05.678Z. */
+/* RFC 3339 in UTC with milliseconds: 2026-01-02T03:04:05.678Z. Times before 1970 and after 9999 are written
+ * as the first and the last millisecond in between. */
 void clock_format(int64_t real_ms, char out[TIMESTAMP_SIZE]);
 
 /* This boot's id, from /proc/sys/kernel/random/boot_id. */

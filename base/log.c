@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,20 +22,38 @@ static void put(struct line *line, const char *text, size_t length)
     line->used += length;
 }
 
+static bool is_control(char character)
+{
+    return (unsigned char)character < ' ' || character == '\x7f';
+}
+
+static bool wants_quotes(const char *value)
+{
+    bool plain = value[0] != '\0' && strpbrk(value, " \"=\\") == NULL;
+    for (const char *at = value; plain && *at != '\0'; at++) {
+        plain = !is_control(*at);
+    }
+    return !plain;
+}
+
+/* Control characters are escaped, so that a value can neither forge a line nor steer a terminal. */
 static void put_value(struct line *line, const char *value)
 {
-    if (value[0] != '\0' && strpbrk(value, " \"=\\\n\r\t") == NULL) {
+    if (!wants_quotes(value)) {
         put(line, value, strlen(value));
         return;
     }
     put(line, "\"", 1);
     for (const char *at = value; *at != '\0'; at++) {
-        if (*at == '"' || *at == '\\')
-            put(line, "\\", 1);
-        if (*at == '\n' || *at == '\r')
-            put(line, "\\n", 2);
-        else
-            put(line, at, 1);
+        char escaped[5] = {*at, '\0'};
+        if (*at == '"' || *at == '\\') {
+            (void)snprintf(escaped, sizeof escaped, "\\%c", *at);
+        } else if (*at == '\n') {
+            (void)snprintf(escaped, sizeof escaped, "\\n");
+        } else if (is_control(*at)) {
+            (void)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned int)(unsigned char)*at);
+        }
+        put(line, escaped, strlen(escaped));
     }
     put(line, "\"", 1);
 }
