@@ -41,7 +41,7 @@ __attribute__((format(printf, 4, 0))) static void set_detail(struct error *err, 
     }
 }
 
-int error_set(struct error *err, enum reason reason, const char *format, ...)
+int(error_set)(struct error *err, enum reason reason, const char *format, ...)
 {
     if (err != NULL) {
         va_list args;
@@ -52,7 +52,7 @@ int error_set(struct error *err, enum reason reason, const char *format, ...)
     return -1;
 }
 
-int error_set_errno(struct error *err, enum reason reason, int sys_errno, const char *format, ...)
+int(error_set_errno)(struct error *err, enum reason reason, int sys_errno, const char *format, ...)
 {
     if (err != NULL) {
         va_list args;
@@ -63,7 +63,7 @@ int error_set_errno(struct error *err, enum reason reason, int sys_errno, const 
     return -1;
 }
 
-int error_wrap(struct error *err, const char *format, ...)
+int(error_wrap)(struct error *err, const char *format, ...)
 {
     if (err != NULL) {
         char old[sizeof err->detail];
@@ -79,7 +79,7 @@ int error_wrap(struct error *err, const char *format, ...)
     return -1;
 }
 
-int error_field(struct error *err, enum reason reason, const char *field, const char *format, ...)
+int(error_field)(struct error *err, enum reason reason, const char *field, const char *format, ...)
 {
     if (err == NULL)
         return -1;
