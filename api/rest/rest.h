@@ -1,8 +1,8 @@
 /* The REST face: HTTP in, operations called, JSON out. It translates and decides nothing.
  *
- * One epoll thread of libmicrohttpd reads and writes; a request whose body is complete is suspended and handed to a
- * small pool of workers, which may block on the disk, and is resumed with its answer. So thousands of idle or slow
- * connections cost a descriptor each and hold nobody up.
+ * One epoll thread of libmicrohttpd reads and writes; a request whose body is complete is suspended and
+ * handed to a small pool of workers, which may block on the disk, and is resumed with its answer. So
+ * thousands of idle or slow connections cost a descriptor each and hold nobody up.
  */
 #ifndef CHAN_API_REST_REST_H
 #define CHAN_API_REST_REST_H
@@ -35,7 +35,8 @@ struct rest_config {
 /* Binds and starts answering at once; before operations are ready, with 503. */
 int rest_start(const struct rest_config *config, struct rest **ret, struct error *err);
 
-/* No new connections; requests under way end, bounded by drain_seconds; the socket file goes. NULL is fine. */
+/* No new connections; requests under way end, bounded by drain_seconds; the socket file goes. NULL is fine.
+ */
 void rest_stop(struct rest *rest, unsigned int drain_seconds);
 
 #endif
