@@ -157,7 +157,7 @@ static void read_peer(struct connection *connection)
     connection->pid = peer.pid;
 }
 
-struct connection *connection_open(struct connections *connections, int fd)
+struct connection *connections_add(struct connections *connections, int fd)
 {
     struct connection *connection = calloc(1, sizeof *connection);
     if (connection == NULL)
@@ -178,7 +178,7 @@ struct connection *connection_open(struct connections *connections, int fd)
     return connection;
 }
 
-void connection_close(struct connection *connection)
+void connections_remove(struct connection *connection)
 {
     if (connection == NULL)
         return;

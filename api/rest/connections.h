@@ -40,8 +40,8 @@ void connections_refuse(struct connections *connections);
 void connections_free(struct connections *connections);
 
 /* All of these are for any thread. A new connection waits. NULL when out of memory. */
-struct connection *connection_open(struct connections *connections, int fd);
-void connection_close(struct connection *connection); /* before the descriptor is closed; NULL is fine */
+struct connection *connections_add(struct connections *connections, int fd);
+void connections_remove(struct connection *connection); /* before the descriptor is closed; NULL is fine */
 void connection_works(struct connection *connection);
 void connection_waits(struct connection *connection); /* its time starts anew */
 

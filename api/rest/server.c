@@ -26,12 +26,12 @@ static void notify_connection(void *argument, struct MHD_Connection *http, void 
 {
     const struct rest *rest = argument;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        connection_close(*context);
+        connections_remove(*context);
         *context = NULL;
         return;
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *context = info == NULL ? NULL : connection_open(rest->connections, info->connect_fd);
+    *context = info == NULL ? NULL : connections_add(rest->connections, info->connect_fd);
 }
 
 /* Takes the descriptor over, even when it fails: whether the library has closed it then is not known. */

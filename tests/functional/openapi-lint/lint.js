@@ -3,7 +3,11 @@
 const { createConfig, formatProblems, getTotals, lint } = require("@redocly/openapi-core");
 
 async function main(file) {
-  const config = await createConfig({ extends: ["recommended-strict"] });
+  const config = await createConfig({
+    extends: ["recommended-strict"],
+    // Over the unix socket the host name means nothing, so it is localhost.
+    rules: { "no-server-example.com": "off" },
+  });
   const problems = await lint({ ref: file, config });
   formatProblems(problems, { format: "stylish", totals: getTotals(problems), version: "1", cwd: process.cwd() });
   return problems.length === 0 ? 0 : 1;
