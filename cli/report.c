@@ -26,7 +26,7 @@ static const char *const next_steps[REASON_COUNT] = {
     [REASON_UID_NOT_PERMITTED] = "leave out --uid and --gid, or let chand run as root",
     [REASON_REVISION_STALE] = "look at the object again, then repeat with its revision in --if-match",
     [REASON_IDEMPOTENCY_MISMATCH] = "take a new --idempotency-key for a new request",
-    [REASON_REVISION_COMPACTED] = "older events are gone; repeat with a larger --since",
+    [REASON_REVISION_COMPACTED] = "repeat with the revision that is named: chanctl event ls --since REVISION",
     [REASON_QUOTA_EXCEEDED] =
         "try: chanctl node show, for what is in use; remove sandboxes, or raise the quota",
     [REASON_NO_SPACE] =

@@ -14,7 +14,6 @@ static const struct option put_options[] = {
     {"size", 0, VALUE_TEXT, "SIZE", "size of the region, a power of two such as 1M", NULL},
     {"layout", 0, VALUE_WORDS, "LAYOUT", "content of a new region", "chan raw"},
     {"on-rollback", 0, VALUE_WORDS, "WHAT", "what a rollback does to the content", "restore keep clear"},
-    {"vectors", 0, VALUE_TEXT, "NUMBER", "interrupt vectors of the device", NULL},
     {"annotation", 0, VALUE_TEXT, "KEY=VALUE", "kept with the template; may be repeated", NULL},
     OPTION_IF_MATCH,
     {0},
@@ -56,8 +55,7 @@ static int add_region(const struct context *context, json_t *body, struct error 
                          request_set(region, "sizeBytes", json_integer(bytes), err) != 0))
         return -1;
     if (request_text(context, "layout", region, "layout", err) != 0 ||
-        request_text(context, "on-rollback", region, "onRollback", err) != 0 ||
-        request_number(context, "vectors", INT32_MAX, region, "vectors", err) != 0)
+        request_text(context, "on-rollback", region, "onRollback", err) != 0)
         return -1;
     if (json_object_size(region) == 0)
         return 0;
@@ -114,8 +112,8 @@ static int fetch_templates(struct chan_client *client, const struct cursor *curs
 
 static int print_templates(struct context *context, const json_t *templates)
 {
-    static const char *const headings[] = {"ID",      "IVSHMEM",  "SIZE", "LAYOUT", "ON-ROLLBACK",
-                                           "VECTORS", "REVISION", "AGE",  NULL};
+    static const char *const headings[] = {"ID",          "IVSHMEM",  "SIZE", "LAYOUT",
+                                           "ON-ROLLBACK", "REVISION", "AGE",  NULL};
     auto_table struct table table;
     table_init(&table, headings);
     int64_t now_ms = clock_real_ms();
@@ -132,10 +130,6 @@ static int print_templates(struct context *context, const json_t *templates)
         table_add(&table, "%s", size);
         table_add(&table, "%s", has_region ? json_text(region, "layout") : "-");
         table_add(&table, "%s", has_region ? json_text(region, "onRollback") : "-");
-        if (has_region)
-            table_add(&table, "%lld", (long long)json_number(region, "vectors"));
-        else
-            table_add(&table, "-");
         table_add(&table, "%lld", (long long)json_number(template, "revision"));
         table_add(&table, "%s", age);
     }

@@ -28,7 +28,7 @@ static const struct {
     {{"template", "put", "x", "--layout", ""}, "chan\nraw\n"},
     {{"template", "put", "x", "--layout", "="}, "chan\nraw\n"},
     {{"template", "put", "x", "--layout", "=", "r"}, "raw\n"},
-    {{"template", "put", "x", "--layout", "=", "raw", "--vec"}, "--vectors\n"},
+    {{"template", "put", "x", "--layout", "=", "raw", "--on"}, "--on-rollback\n"},
     {{"sandbox", "show", "-o", "q"}, "qemu-args\n"},
     {{"sandbox", "ls", "-o", ""}, "table\njson\nyaml\nid\n"},
     {{"-o", "y"}, "yaml\n"},
