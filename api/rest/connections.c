@@ -14,6 +14,7 @@ struct connections {
     pthread_cond_t changed;
     pthread_t watcher;
     bool stopping, refusing;
+    bool watcher_idles; /* until it is told: no connection waits */
     unsigned int limit, count;
     int64_t wait_ns;
     struct metrics *metrics;
@@ -31,6 +32,15 @@ static void append(struct connections *connections, struct connection *connectio
     else
         connections->first = connection;
     connections->last = connection;
+}
+
+/* The watcher sleeps until the first deadline that it saw; later ones only move away, so it has to be told of
+ * a connection only when there was none. */
+static void wake_watcher(struct connections *connections)
+{
+    if (connections->watcher_idles)
+        (void)pthread_cond_signal(&connections->changed);
+    connections->watcher_idles = false;
 }
 
 static void take_out(struct connections *connections, struct connection *connection)
@@ -62,6 +72,7 @@ static void *watch(void *argument)
     (void)pthread_mutex_lock(&connections->mutex);
     while (!connections->stopping) {
         if (connections->first == NULL) {
+            connections->watcher_idles = true;
             (void)pthread_cond_wait(&connections->changed, &connections->mutex);
             continue;
         }
@@ -71,7 +82,6 @@ static void *watch(void *argument)
             cut_first(connections);
             continue;
         }
-        /* Deadlines only move away, so nothing has to wake this thread before the first one. */
         struct timespec until = {.tv_sec = (time_t)(deadline / second_ns),
                                  .tv_nsec = (long)(deadline % second_ns)};
         (void)pthread_cond_timedwait(&connections->changed, &connections->mutex, &until);
@@ -168,9 +178,8 @@ struct connection *connections_add(struct connections *connections, int fd)
     (void)pthread_mutex_lock(&connections->mutex);
     if (++connections->count > connections->limit && connections->first != NULL)
         cut_first(connections);
-    if (connections->first == NULL)
-        (void)pthread_cond_signal(&connections->changed);
     append(connections, connection);
+    wake_watcher(connections);
     if (connections->refusing)
         (void)shutdown(fd, SHUT_RDWR);
     metrics_set(connections->metrics, METRIC_CONNECTIONS, connections->count);
@@ -204,8 +213,7 @@ void connection_waits(struct connection *connection)
     struct connections *connections = connection->owner;
     (void)pthread_mutex_lock(&connections->mutex);
     take_out(connections, connection);
-    if (connections->first == NULL)
-        (void)pthread_cond_signal(&connections->changed);
     append(connections, connection);
+    wake_watcher(connections);
     (void)pthread_mutex_unlock(&connections->mutex);
 }
