@@ -14,9 +14,12 @@ import subprocess
 import tempfile
 import time
 
+from support import openapi
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("CHAN_BUILD", TOP / "build" / "release")).resolve()
 BIN = BUILD / "bin"
+VALIDATE = os.environ.get("CHAN_VALIDATE", "1") != "0"  # every answer against openapi/chan.yaml
 
 
 def wait_for(condition, seconds=20, what="the condition"):
@@ -109,9 +112,12 @@ class Chand:
             if body is not None:
                 headers.setdefault("Content-Type", "application/json")
             connection.request(method, path, body=body, headers=headers)
-            return Answer(connection.getresponse())
+            answer = Answer(connection.getresponse())
         finally:
             connection.close()
+        if VALIDATE:
+            openapi.check(method, path, answer, body)
+        return answer
 
     def get(self, path, **more):
         return self.call("GET", path, **more)
