@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,33 @@ void fixture_reopen(const char *pattern)
     ck_assert_msg(regions_open(&config, &fixture.regions, &err) == 0, "%s", err.detail);
 }
 
+static char base[] = "/dev/shm/chan-unit-regions-XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *ftw)
+{
+    (void)status;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void fixture_make_base(void)
+{
+    if (mkdtemp(base) == NULL) {
+        perror(base);
+        exit(EXIT_FAILURE);
+    }
+}
+
+void fixture_remove_base(void)
+{
+    if (nftw(base, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
+        perror(base);
+}
+
 void fixture_setup(void)
 {
-    (void)snprintf(fixture.directory, sizeof fixture.directory, "/dev/shm/chan-unit-regions-XXXXXX");
+    (void)snprintf(fixture.directory, sizeof fixture.directory, "%s/XXXXXX", base);
     ck_assert_ptr_nonnull(mkdtemp(fixture.directory));
     fixture.regions = NULL;
     fixture_reopen("ivshmem-{sandboxID}");
@@ -32,16 +57,6 @@ void fixture_setup(void)
 void fixture_teardown(void)
 {
     regions_close(fixture.regions);
-    auto_closedir DIR *dir = opendir(fixture.directory);
-    ck_assert_ptr_nonnull(dir);
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dirfd(dir), entry->d_name, 0) < 0)
-            (void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
-    }
-    ck_assert_int_eq(rmdir(fixture.directory), 0);
 }
 
 struct region_row make_row(const char *sandbox_id)

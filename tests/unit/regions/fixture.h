@@ -15,6 +15,11 @@ struct fixture {
 };
 extern struct fixture fixture;
 
+/* The directory that those of all tests are in: made before the first, and removed with everything in it
+ * after the last, also when a test failed. */
+void fixture_make_base(void);
+void fixture_remove_base(void);
+
 void fixture_setup(void);
 void fixture_teardown(void);
 

@@ -14,7 +14,9 @@ int main(void)
         suite_add_tcase(suite, cases[i]);
     }
     SRunner *runner = srunner_create(suite);
+    fixture_make_base();
     srunner_run_all(runner, CK_ENV);
+    fixture_remove_base();
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
