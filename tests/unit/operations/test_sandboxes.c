@@ -262,7 +262,7 @@ END_TEST
 START_TEST(quotas_of_the_host)
 {
     fx.limits.node_regions = 3;
-    fx.limits.node_bytes = 3 * 65536;
+    fx.limits.node_bytes = 196608;
     fixture_reopen();
     put_template("t", true, 0);
     put_template("big", true, 262144);
