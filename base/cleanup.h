@@ -30,10 +30,11 @@ static inline void cleanup_closedir(DIR **dir)
         (void)closedir(*dir);
 }
 
-#define auto_free     __attribute__((cleanup(cleanup_free)))
-#define auto_close    __attribute__((cleanup(cleanup_close)))
-#define auto_fclose   __attribute__((cleanup(cleanup_fclose)))
-#define auto_closedir __attribute__((cleanup(cleanup_closedir)))
+/* unused: to be released is use enough, which clang does not see by itself. */
+#define auto_free     __attribute__((cleanup(cleanup_free), unused))
+#define auto_close    __attribute__((cleanup(cleanup_close), unused))
+#define auto_fclose   __attribute__((cleanup(cleanup_fclose), unused))
+#define auto_closedir __attribute__((cleanup(cleanup_closedir), unused))
 
 /* Hands a descriptor or pointer on to the caller, so that the local's cleanup finds nothing. */
 static inline int take_fd(int *fd)
