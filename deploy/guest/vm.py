@@ -298,7 +298,6 @@ def main():
     start.add_argument("directory")
     start.add_argument("--kernel", required=True)
     start.add_argument("--initramfs", required=True)
-    start.add_argument("arguments", nargs="*")
     run = verbs.add_parser("run")
     run.add_argument("directory")
     run.add_argument("command")
@@ -306,11 +305,13 @@ def main():
     qmp = verbs.add_parser("qmp")
     qmp.add_argument("directory")
     qmp.add_argument("command")
-    options = parser.parse_args()
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:split])
 
     try:
         if options.verb == "start":
-            vm = VM(options.directory, options.kernel, options.initramfs, options.arguments)
+            vm = VM(options.directory, options.kernel, options.initramfs, words[split + 1:])
             try:
                 vm.launch(detached=True)
                 vm.wait_ready()
