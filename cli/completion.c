@@ -78,7 +78,7 @@ static void offer_value(FILE *out, const char *prefix, const struct line *line, 
         (void)fputs(":file\n", out);
         break;
     case VALUE_WORDS:
-        offer_words(out, prefix, words);
+        offer_words(out, prefix, words == NULL ? "" : words);
         break;
     case VALUE_FORMAT:
         offer_formats(out, prefix, line->command);

@@ -9,21 +9,27 @@
 
 #include "sdk-c/client/internal.h"
 
-void chan_reply_clear(struct chan_reply *reply)
+static void empty(struct chan_reply *reply)
 {
-    if (reply == NULL)
-        return;
     free(reply->body);
     memset(reply, 0, sizeof *reply);
 }
 
+void chan_reply_clear(struct chan_reply *reply)
+{
+    if (reply != NULL)
+        empty(reply);
+}
+
 int reply_fail(struct chan_reply *reply, int result, const char *format, ...)
 {
+    char detail[sizeof reply->detail] = "";
     va_list args;
     va_start(args, format);
-    chan_reply_clear(reply);
-    (void)vsnprintf(reply->detail, sizeof reply->detail, format, args);
+    (void)vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
+    empty(reply); /* only now: an argument may be a part of the reply */
+    memcpy(reply->detail, detail, sizeof detail);
     return result;
 }
 
