@@ -246,6 +246,21 @@ def test_an_undo_that_fails_is_done_by_the_collector(make_chand):
     assert (chand.shm / "ivshmem-blocked").read_text(encoding="ascii") == "a stranger's"
 
 
+@needs_points
+def test_an_undo_that_failed_can_be_deleted_at_once(make_chand):
+    chand = make_chand("--collect-interval", "3600")  # nobody helps
+    chand.start(environment=arm("create.before_abort", "EIO"))
+    chand.opt_in_template()
+    (chand.shm / "ivshmem-blocked").write_text("a stranger's", encoding="ascii")
+    assert chand.put("/v1/sandboxes/blocked", {"templateID": "tpl"}).status == 409
+    answer = chand.put("/v1/sandboxes/blocked", {"templateID": "tpl"})
+    assert (answer.status, answer.json["reason"]) == (409, "sandbox_busy")
+    assert chand.delete("/v1/sandboxes/blocked").status == 204
+    assert state.sandboxes(chand) == {}
+    state.check(chand, STRANGERS)
+    assert (chand.shm / "ivshmem-blocked").read_text(encoding="ascii") == "a stranger's"
+
+
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("point", points_of("delete."))
 def test_a_step_of_delete_fails(make_chand, point, error):

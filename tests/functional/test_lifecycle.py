@@ -128,6 +128,23 @@ def test_delete_again_and_again(chand):
     state.check(chand)
 
 
+def test_who_did_what_is_recorded(chand):
+    chand.put("/v1/templates/plain", {})
+    create(chand, "plain", template="plain")
+    create(chand, "s")
+    chand.post("/v1/sandboxes/s/pause", headers={"X-Request-ID": "request-7"})
+    (chand.shm / "ivshmem-t").mkdir()
+    put_fails(chand, "t", {"templateID": "tpl"}, 409, "file_exists")
+    chand.delete("/v1/sandboxes/plain")
+    rows = state.query(chand, "SELECT * FROM audit ORDER BY revision")
+    assert [(row["operation"], row["object_id"], row["result"]) for row in rows] == [
+        ("template.put", "plain", "ok"), ("sandbox.create", "plain", "ok"), ("template.put", "tpl", "ok"),
+        ("sandbox.create", "s", "intent"), ("sandbox.create", "s", "ok"), ("sandbox.pause", "s", "ok"),
+        ("sandbox.create", "t", "intent"), ("sandbox.create", "t", "file_exists"), ("sandbox.delete", "plain", "ok")]
+    assert {row["who"] for row in rows} == {f"uid={os.geteuid()} pid={os.getpid()}"}
+    assert rows[5]["request_id"] == "request-7"
+
+
 # ---- owners ----
 
 def test_an_owner_that_ends_orphans_its_sandbox(make_chand, process):
