@@ -109,7 +109,9 @@ struct store_actor {
     const char *request_id; /* or NULL */
     const char *operation;  /* "sandbox.create" */
     const char *object_id;
-    const char *result; /* "ok", "intent", or a reason word when an operation is undone */
+    /* "ok", "intent", or a reason word when an operation is undone. Read after the callback, which may set
+     * it. */
+    const char *result;
 };
 
 /* The callback returns 0, or -1 with err to roll this unit (and no other) back. It runs on the leader's
