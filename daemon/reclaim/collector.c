@@ -220,9 +220,10 @@ static bool pass(struct reclaim *reclaim)
 static void set_timer(const struct reclaim *reclaim, bool now)
 {
     int64_t interval_ms = reclaim->config.pass_interval_ms;
-    struct itimerspec timer = {
-        .it_interval = {.tv_sec = interval_ms / 1000, .tv_nsec = interval_ms % 1000 * 1000000}};
-    timer.it_value = now ? (struct timespec){.tv_nsec = 1} : timer.it_interval;
+    struct timespec interval = {.tv_sec = interval_ms / 1000, .tv_nsec = interval_ms % 1000 * 1000000};
+    struct itimerspec timer = {.it_interval = interval, .it_value = interval};
+    if (now)
+        timer.it_value = (struct timespec){.tv_nsec = 1};
     (void)timerfd_settime(reclaim->timer_fd, 0, &timer, NULL);
 }
 

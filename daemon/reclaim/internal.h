@@ -93,6 +93,6 @@ void report_failure(struct reclaim *reclaim, const char *what, const char *sandb
                     const struct error *err);
 
 /* The collector's thread. */
-void *collector_run(void *reclaim);
+void *collector_run(void *argument); /* the struct reclaim */
 
 #endif

@@ -25,7 +25,7 @@ struct watched_owner {
     int pidfd; /* -1: none */
     bool ended;
     size_t sandbox_count, doubt_count;
-    LIST_HEAD(, watched_sandbox) sandboxes;
+    LIST_HEAD(sandbox_list, watched_sandbox) sandboxes;
 };
 
 struct watch_table {

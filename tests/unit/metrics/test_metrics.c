@@ -264,7 +264,7 @@ START_TEST(many_threads)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
     auto_free char *text = render(metrics);
     double total = 0;
-    for (char word = 'a'; word <= 'e'; word++) {
+    for (int word = 'a'; word <= 'e'; word++) {
         char series[96];
         (void)snprintf(series, sizeof series, "chan_api_request_duration_seconds_count{operation=\"%c\"}",
                        word);

@@ -133,7 +133,7 @@ START_TEST(a_file_that_cannot_be_removed_leaves_the_intent)
 }
 END_TEST
 
-enum { THREADS = 4, ROUNDS = 5000 };
+enum { THREADS = 4, ROUNDS = 5000, TOTAL = THREADS * ROUNDS };
 static unsigned int counted;
 
 static void *count_under_lock(void *argument)
@@ -153,7 +153,7 @@ START_TEST(the_lock_excludes)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, count_under_lock, NULL), 0);
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-    ck_assert_uint_eq(counted, THREADS * ROUNDS);
+    ck_assert_uint_eq(counted, TOTAL);
     struct sandbox_lock lock = reclaim_lock(fixture.reclaim, "box");
     reclaim_unlock(&lock);
     reclaim_unlock(&lock); /* twice is as once */

@@ -121,8 +121,8 @@ static int note(void *context, const char *name, const char *sandbox_id, const c
         ck_assert_uint_eq(strlen(token), 32);
         seen->tokens++;
     } else {
-        strcat(seen->ids, sandbox_id);
-        strcat(seen->ids, " ");
+        size_t used = strlen(seen->ids);
+        (void)snprintf(seen->ids + used, sizeof seen->ids - used, "%s ", sandbox_id);
     }
     seen->calls++;
     return seen->stop_after != 0 && seen->calls == seen->stop_after;

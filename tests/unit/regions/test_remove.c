@@ -66,8 +66,8 @@ END_TEST
 START_TEST(a_symlink_to_our_own_file_is_foreign)
 {
     struct region_row row = finished("moved");
-    char target[300];
-    (void)strcpy(target, path_of("elsewhere"));
+    char target[512];
+    (void)snprintf(target, sizeof target, "%s", path_of("elsewhere"));
     ck_assert_int_eq(rename(path_of(row.name), target), 0);
     ck_assert_int_eq(symlink("elsewhere", path_of(row.name)), 0);
     expect_condition(&row, REGION_IS_FOREIGN);
@@ -156,7 +156,7 @@ START_TEST(without_a_staging_name_nothing_is_proved)
     expect_untouched(row.name, &before, "precious");
     const char *staging = strrchr(staging_path_of(&row), '/') + 1;
     char name[64];
-    (void)strcpy(name, staging);
+    (void)snprintf(name, sizeof name, "%s", staging);
     write_file(name, "", 0600);
     ck_assert_int_eq(region_remove_unfinished(fixture.regions, &row, NULL), 0);
     expect_untouched(row.name, &before, "precious");
