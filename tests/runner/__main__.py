@@ -86,6 +86,8 @@ class Scratch:
     def __enter__(self):
         self.disk = pathlib.Path(tempfile.mkdtemp(prefix="chan-run-"))
         self.shm = pathlib.Path(tempfile.mkdtemp(prefix="chan-run-", dir="/dev/shm"))
+        for directory in (self.disk, self.shm):
+            directory.chmod(0o755)  # some tests run a daemon as another user
         return self
 
     def __exit__(self, *unused):
