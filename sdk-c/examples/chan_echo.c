@@ -90,7 +90,11 @@ static int send_all(const struct example_options *options, char **texts, int cou
         return EXIT_FAILED;
     size_t capacity = chan_max_message(channel);
     char *buffer = malloc(capacity);
-    int status = buffer != NULL ? EXIT_DONE : example_fail("starting", -ENOMEM);
+    int status = EXIT_DONE;
+    if (buffer == NULL) {
+        chan_close(channel);
+        return example_fail("starting", -ENOMEM);
+    }
     for (int i = 0; i < count && status == EXIT_DONE; i++)
         status = send_one(channel, texts[i], buffer, capacity, options->timeout_ms);
     free(buffer);

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-int chan_error_set(struct chan_error *error, int result, const char *format, ...)
+int(chan_error_set)(struct chan_error *error, int result, const char *format, ...)
 {
     if (error != NULL) {
         va_list args;

@@ -59,13 +59,10 @@ static bool normalise_address(const char *given, struct chan_pci_address *out)
     return true;
 }
 
-/* The path of a device's file, or of the folder of all devices when address is NULL. */
 static int device_path(const struct pci_query *query, const char *address, const char *file,
                        char out[PATH_BYTES])
 {
-    int written =
-        snprintf(out, PATH_BYTES, "%s/bus/pci/devices%s%s%s%s", query->sysfs, address != NULL ? "/" : "",
-                 address != NULL ? address : "", file != NULL ? "/" : "", file != NULL ? file : "");
+    int written = snprintf(out, PATH_BYTES, "%s/bus/pci/devices/%s/%s", query->sysfs, address, file);
     return written < PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
@@ -218,9 +215,8 @@ static int list_devices(const struct pci_query *query, struct chan_pci_address *
                         size_t *count, struct chan_error *error)
 {
     char path[PATH_BYTES];
-    int r = device_path(query, NULL, NULL, path);
-    if (r < 0)
-        return chan_error_set(error, r, "the path of sysfs is too long");
+    if (snprintf(path, sizeof path, "%s/bus/pci/devices", query->sysfs) >= (int)sizeof path)
+        return chan_error_set(error, -ENAMETOOLONG, "the path of sysfs is too long");
     __attribute__((cleanup(close_directory))) DIR *directory = opendir(path);
     if (directory == NULL)
         return chan_error_set(error, -errno, "cannot list PCI devices in %s: %s; is sysfs mounted?", path,

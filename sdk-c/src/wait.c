@@ -27,24 +27,25 @@ int64_t chan_now_ns(void)
 
 void chan_wait_begin(struct chan_wait *wait, int timeout_ms, int spin_us)
 {
-    *wait = (struct chan_wait){.deadline_ns = INT64_MAX, .sleep_ns = FIRST_SLEEP_NS};
-    if (timeout_ms == 0) {
-        wait->immediate = true;
-        return;
-    }
-    int64_t now = chan_now_ns();
-    if (timeout_ms > 0)
-        wait->deadline_ns = now + (int64_t)timeout_ms * 1000000;
-    wait->spin_until_ns = spin_us < 0 ? 0 : now + (int64_t)spin_us * 1000;
+    *wait = (struct chan_wait){.timeout_ms = timeout_ms, .spin_us = spin_us, .immediate = timeout_ms == 0};
+}
+
+static void read_clock_first(struct chan_wait *wait, int64_t now)
+{
+    wait->timed = true;
+    wait->deadline_ns = wait->timeout_ms < 0 ? INT64_MAX : now + (int64_t)wait->timeout_ms * 1000000;
+    wait->spin_until_ns = wait->spin_us < 0 ? now : now + (int64_t)wait->spin_us * 1000;
 }
 
 static void sleep_some(struct chan_wait *wait, int64_t left_ns)
 {
+    wait->sleep_ns = wait->sleep_ns == 0 ? FIRST_SLEEP_NS : wait->sleep_ns * 2;
+    if (wait->sleep_ns > LONGEST_SLEEP_NS)
+        wait->sleep_ns = LONGEST_SLEEP_NS;
     int64_t sleep_ns = wait->sleep_ns < left_ns ? wait->sleep_ns : left_ns;
     struct timespec request = {.tv_nsec = (long)sleep_ns};
     (void)nanosleep(&request, NULL);
     wait->sleeps++;
-    wait->sleep_ns = wait->sleep_ns * 2 < LONGEST_SLEEP_NS ? wait->sleep_ns * 2 : LONGEST_SLEEP_NS;
 }
 
 int chan_wait_step(struct chan_wait *wait)
@@ -56,16 +57,17 @@ int chan_wait_step(struct chan_wait *wait)
      * to it. */
     pause_cpu();
     pause_cpu();
-    if (wait->spin_until_ns != 0 && ++wait->polls % POLLS_PER_CLOCK != 0)
+    bool polling = wait->sleep_ns == 0 && wait->spin_us >= 0;
+    if (polling && ++wait->polls % POLLS_PER_CLOCK != 0)
         return 0;
 
     wait->slow = true;
     int64_t now = chan_now_ns();
+    if (!wait->timed)
+        read_clock_first(wait, now);
     if (now >= wait->deadline_ns)
         return -ETIMEDOUT;
-    if (now >= wait->spin_until_ns) {
-        wait->spin_until_ns = 0;
+    if (now >= wait->spin_until_ns)
         sleep_some(wait, wait->deadline_ns - now);
-    }
     return 0;
 }

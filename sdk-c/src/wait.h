@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 struct chan_wait {
-    int64_t deadline_ns; /* INT64_MAX: for ever */
-    int64_t spin_until_ns;
-    int64_t sleep_ns;
-    unsigned polls;
+    int timeout_ms, spin_us;
     bool immediate; /* a time-out of 0 */
     bool slow;      /* the last step took its time: look at what changes rarely, too */
+    bool timed;     /* the two below are set: the clock is first read when the wait is not over at once */
+    int64_t deadline_ns; /* INT64_MAX: for ever */
+    int64_t spin_until_ns;
+    int64_t sleep_ns; /* the next one; 0: still polling */
+    unsigned polls;
     uint64_t sleeps;
 };
 

@@ -101,7 +101,7 @@ CHAN_API int chan_send(struct chan_channel *channel, const void *message, size_t
 /* Copies the next message to `buffer`; *length becomes its length. -EMSGSIZE: it is larger than `capacity`:
  * *length says what is needed and the message stays. */
 CHAN_API int chan_recv(struct chan_channel *channel, void *buffer, size_t capacity, size_t *length,
-                          int timeout_ms);
+                       int timeout_ms);
 
 /* Sending without a copy: reserve room for up to `length` bytes, write the message to *buffer (aligned to 8),
  * and commit the length it has. Nothing is seen by the peer before the commit; abort, or another reserve,

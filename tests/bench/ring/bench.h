@@ -51,6 +51,9 @@ double run_pair(double (*parent)(void *), void (*child)(void *), void *argument)
 void *shared_alloc(size_t size);
 void shared_free(void *memory, size_t size);
 
+/* Zeroed; the program ends when there is none. */
+void *allocate(size_t size);
+
 int64_t now_ns(void);
 _Noreturn void die(const char *what);
 

@@ -89,8 +89,10 @@ static double ping(void *argument)
     }
     transport->detach(run->state);
     qsort(samples, ROUND_TRIPS, sizeof *samples, compare);
-    run->latency.p50 = (double)samples[ROUND_TRIPS / 2];
-    run->latency.p99 = (double)samples[ROUND_TRIPS / 100 * 99];
+    size_t middle = ROUND_TRIPS / 2;
+    size_t slow = ROUND_TRIPS - ROUND_TRIPS / 100;
+    run->latency.p50 = (double)samples[middle];
+    run->latency.p99 = (double)samples[slow];
     return run->latency.p50;
 }
 

@@ -17,6 +17,14 @@ void die(const char *what)
     exit(1);
 }
 
+void *allocate(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (memory == NULL)
+        die("calloc");
+    return memory;
+}
+
 int64_t now_ns(void)
 {
     struct timespec now;
@@ -48,12 +56,12 @@ static void pin(size_t cpu)
 
 double run_pair(double (*parent)(void *), void (*child)(void *), void *argument)
 {
+    pin(1); /* the child begins where it stays, even if the parent never leaves its CPU again */
     pid_t pid = fork();
     if (pid < 0)
         die("fork");
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pin(1);
         child(argument);
         _exit(0);
     }

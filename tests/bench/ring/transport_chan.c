@@ -25,9 +25,7 @@ static void check(int result, const char *what)
 static void *create(size_t message_size)
 {
     (void)message_size;
-    struct chan_state_of_bench *state = calloc(1, sizeof *state);
-    if (state == NULL)
-        die("calloc");
+    struct chan_state_of_bench *state = allocate(sizeof *state);
     (void)snprintf(state->path, sizeof state->path, "/dev/shm/chan-bench-ring-%d", (int)getpid());
     int fd = open(state->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct chan_superblock superblock;

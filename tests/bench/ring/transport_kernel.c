@@ -13,9 +13,7 @@ struct state {
 
 static struct state *new_state(void)
 {
-    struct state *state = calloc(1, sizeof *state);
-    if (state == NULL)
-        die("calloc");
+    struct state *state = allocate(sizeof *state);
     return state;
 }
 

@@ -25,9 +25,7 @@ struct state {
 
 static void *create(size_t message_size)
 {
-    struct state *state = calloc(1, sizeof *state);
-    if (state == NULL)
-        die("calloc");
+    struct state *state = allocate(sizeof *state);
     state->rings = shared_alloc(2 * sizeof *state->rings);
     state->slot_bytes = message_size;
     state->slot_count = DATA_BYTES / message_size;

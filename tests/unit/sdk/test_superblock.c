@@ -3,7 +3,7 @@
 
 #include "tests/unit/sdk/support.h"
 
-enum { MIB = 1 << 20 };
+#define MIB (UINT64_C(1) << 20)
 
 static struct chan_superblock made(uint64_t size)
 {
@@ -33,8 +33,8 @@ START_TEST(test_layout_of_one_mebibyte)
     ck_assert_uint_eq(superblock.version, 1);
     ck_assert_uint_eq(superblock.size, MIB);
     ck_assert_uint_eq(superblock.half_a_offset, 4096);
-    ck_assert_uint_eq(superblock.half_bytes, 508 * 1024);
-    ck_assert_uint_eq(superblock.half_b_offset, 4096 + 508 * 1024);
+    ck_assert_uint_eq(superblock.half_bytes, UINT64_C(508) * 1024);
+    ck_assert_uint_eq(superblock.half_b_offset, UINT64_C(4096) + UINT64_C(508) * 1024);
     ck_assert_uint_eq(superblock.nonce, 0x1234);
     ck_assert_uint_eq(superblock.epoch, 7);
     ck_assert_int_eq(chan_superblock_check(&superblock, MIB), 0);
