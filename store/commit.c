@@ -30,15 +30,6 @@ struct unit {
     struct unit *next;
 };
 
-static int begin(struct store *store, struct error *err)
-{
-    struct connection *writer = &store->writer.connection;
-    if (query_run_plain(writer, STATEMENT_BEGIN_WRITE, "BEGIN IMMEDIATE", err) < 0) {
-        return -1;
-    }
-    return revision_get(writer, &store->writer.revision, err);
-}
-
 static bool in_transaction(const struct store *store)
 {
     return sqlite3_get_autocommit(store->writer.connection.db) == 0;
@@ -115,13 +106,13 @@ static void run_batch(struct store *store, struct unit *batch)
 {
     int64_t start_ns = clock_monotonic_ns();
     struct error err = ERROR_INIT;
-    if (begin(store, &err) < 0) {
+    struct connection *writer = &store->writer.connection;
+    if (query_run_plain(writer, STATEMENT_BEGIN_WRITE, "BEGIN IMMEDIATE", &err) < 0) {
         (void)error_wrap(&err, "beginning a transaction: ");
-        roll_back(store);
         fail_all(batch, &err);
         return;
     }
-    int64_t first_revision = store->writer.revision;
+    int64_t committed_revision = store->writer.revision;
     size_t done = 0;
     for (struct unit *unit = batch; unit != NULL && in_transaction(store); unit = unit->next) {
         bool alone = batch->next == NULL;
@@ -131,6 +122,7 @@ static void run_batch(struct store *store, struct unit *batch)
     if (!in_transaction(store)) {
         (void)error_set(&err, REASON_STORE_FAILED,
                         "another change in the same transaction made SQLite end it");
+        store->writer.revision = committed_revision;
         fail_all(batch, &err);
         return;
     }
@@ -138,12 +130,12 @@ static void run_batch(struct store *store, struct unit *batch)
         roll_back(store);
         return;
     }
-    struct connection *writer = &store->writer.connection;
-    bool raised = store->writer.revision != first_revision;
+    bool raised = store->writer.revision != committed_revision;
     if ((raised && revision_set(writer, store->writer.revision, &err) < 0) ||
         query_run_plain(writer, STATEMENT_COMMIT, "COMMIT", &err) < 0) {
         (void)error_wrap(&err, "committing: ");
         roll_back(store);
+        store->writer.revision = committed_revision;
         fail_all(batch, &err);
         return;
     }

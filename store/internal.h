@@ -12,16 +12,14 @@
 #include "store/store.h"
 
 enum {
-    WRITER_CACHE_KIB =
-        4096, /* holds the upper levels of every tree at 10,000 sandboxes, and what is being written */
+    WRITER_CACHE_KIB = 8192, /* most of the database at 10,000 sandboxes */
     READER_CACHE_KIB = 512,
     CHECKPOINT_CACHE_KIB = 64, /* a checkpoint copies from file to file */
 
-    CHECKPOINT_PAGES = 1000,     /* each time the WAL has grown by so many pages there is a checkpoint, */
-    CHECKPOINT_MAX_PAGES = 4000, /* from this length on by the leader, between two commits */
+    CHECKPOINT_PAGES = 4000,     /* each time the WAL has grown by so many pages there is a checkpoint, */
+    CHECKPOINT_MAX_PAGES = 8000, /* from this length on by the leader, between two commits */
 
-    EVENTS_PER_UNIT_MAX =
-        256 /* an event's key is its unit's revision times this, and its place in the unit */
+    EVENTS_PER_UNIT_MAX = 256 /* an event's key is its unit's revision times this, and its place in it */
 };
 
 struct store_view {

@@ -59,8 +59,17 @@ static int open_all(struct store *store, struct error *err)
     return 0;
 }
 
+/* SQLite would count every allocation under one lock that all connections share. Refused, and only slower,
+ * when someone in this process has used SQLite before. */
+static void configure_sqlite(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 int store_open(const struct store_config *config, struct store **ret, struct error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, configure_sqlite);
     struct store *store = calloc(1, sizeof *store);
     char *path = strdup(config->path);
     if (store == NULL || path == NULL) {

@@ -4,26 +4,19 @@
 
 enum { NODE = -1 };
 
-static int add(struct connection *connection, int64_t uid, uint64_t bytes, struct error *err)
+int usage_add(struct connection *connection, uid_t uid, uint64_t bytes, struct error *err)
 {
     auto_query struct query query = {.statement = NULL};
     if (query_start(&query, connection, STATEMENT_USAGE_ADD,
-                    "INSERT INTO usage (uid, regions, bytes) VALUES (?, 1, ?) ON CONFLICT (uid) DO UPDATE"
+                    "INSERT INTO usage (uid, regions, bytes) VALUES (-1, 1, ?1), (?2, 1, ?1) ON CONFLICT "
+                    "(uid) DO UPDATE"
                     " SET regions = regions + 1, bytes = bytes + excluded.bytes",
                     err) < 0) {
         return -1;
     }
-    query_bind_int(&query, uid);
     query_bind_bits(&query, bytes);
+    query_bind_int(&query, uid);
     return query_run(&query, err);
-}
-
-int usage_add(struct connection *connection, uid_t uid, uint64_t bytes, struct error *err)
-{
-    if (add(connection, NODE, bytes, err) < 0) {
-        return -1;
-    }
-    return add(connection, uid, bytes, err);
 }
 
 static int subtract(struct connection *connection, uid_t uid, uint64_t bytes, struct error *err)
