@@ -35,6 +35,18 @@ def first_line(text):
     return (text or "").strip().split("\n")[0][:200]
 
 
+def failure_message(case):
+    """What pytest says of a failure, or the first that a program of Check reports on its output, as ctest keeps it."""
+    problem = case.find("failure") if case.find("failure") is not None else case.find("error")
+    message = first_line(problem.get("message") or problem.text) if problem is not None else ""
+    if message:
+        return message
+    for line in (case.findtext("system-out") or "").splitlines():
+        if ":F:" in line or ":E:" in line:
+            return first_line(line)
+    return ""
+
+
 def of_junit(name, path, status):
     """The test cases of a file by pytest or ctest. A run that failed without saying which test, or that ran no test,
     counts as one that failed."""
@@ -48,11 +60,9 @@ def of_junit(name, path, status):
         # pytest names the module, ctest repeats the name.
         module, test = case.get("classname", ""), case.get("name", "")
         label = test if module in ("", test) else f"{module}::{test}"
-        problem = case.find("failure") if case.find("failure") is not None else case.find("error")
         skip = case.find("skipped")
-        if problem is not None or case.get("status") == "fail":
-            message = first_line(problem.get("message") or problem.text) if problem is not None else ""
-            results.failed.append(f"{name}: {label}: {message}")
+        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+            results.failed.append(f"{name}: {label}: {failure_message(case)}")
         elif case.get("status") in ("notrun", "disabled"):
             results.failed.append(f"{name}: {label}: could not be run")
         elif skip is not None:

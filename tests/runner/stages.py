@@ -11,7 +11,7 @@ JOBS = str(max(2, os.cpu_count() or 2))
 
 # A report of a sanitizer ends the process, whatever it is about.
 SANITIZERS = {
-    "asan": {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:strict_string_checks=1",
+    "asan": {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1",
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
 }

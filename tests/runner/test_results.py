@@ -22,6 +22,12 @@ def test_passed_failed_skipped(tmp_path):
     assert outcome.skipped == ["stage: e: why"]
 
 
+def test_a_failing_check_program_is_named(tmp_path):
+    outcome = junit(tmp_path, '<testcase name="unit.x" classname="unit.x" status="fail"><failure message=""/>'
+                    "<system-out>Running\nx.c:7:F:core:adds:0: 1 != 2\n</system-out></testcase>", 8)
+    assert outcome.failed == ["stage: unit.x: x.c:7:F:core:adds:0: 1 != 2"]
+
+
 @pytest.mark.parametrize("cases, status", [
     ("", 0),                                                   # nothing was run
     ('<testcase name="a"><skipped/></testcase>', 0),           # all was skipped
