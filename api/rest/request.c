@@ -76,6 +76,16 @@ static int grow_body(struct request *request, size_t needed)
     return 0;
 }
 
+/* Gives the body and its booking back, for a request that is refused already. */
+static void drop_body(struct request *request)
+{
+    atomic_fetch_sub(&request->rest->large_bytes, request->large_bytes);
+    request->large_bytes = 0;
+    free(request->body);
+    request->body = NULL;
+    request->body_length = request->body_capacity = 0;
+}
+
 /* ---- making and ending ---- */
 
 void *request_new(void *argument, const char *target, struct MHD_Connection *http)
@@ -404,6 +414,7 @@ static enum MHD_Result receive(struct request *request, const char *data, size_t
             request->body_length = needed;
             return MHD_YES;
         }
+        drop_body(request);
     }
     /* A body of unknown length is dropped up to the limit; the library cannot answer in its midst, so beyond
      * that the connection is closed. */

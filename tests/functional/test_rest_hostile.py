@@ -383,26 +383,20 @@ def test_two_thousand_idle_connections_at_once(make_chand):
 
 
 def test_many_large_bodies_at_once_are_bounded(make_chand):
-    """200 bodies of nearly 1 MiB each that never end: the daemon keeps some and refuses the rest, and serves on."""
+    """200 bodies of 1 MiB each, all but their last bytes: the daemon keeps 64 MiB of them, refuses the rest, and serves
+    on."""
     chand = make_chand("--idle-timeout", "600", "--log-level", "error").start()
     head = f"PUT /v1/templates/t HTTP/1.1\r\nHost: x\r\n{JSON}\r\nContent-Length: {MIB}\r\n\r\n".encode()
 
-    def resident():
-        text = chand.get("/metrics").body.decode()
-        row = next(line for line in text.splitlines() if line.startswith("process_resident_memory_bytes "))
-        return float(row.split()[1])
-
-    before = resident()
     held = hold(chand, 200, head + b" " * (MIB - 1))
     try:
         is_well(chand)
-        assert resident() - before < 150 * MIB
         statuses = []
         for raw in held:
             raw.try_send(b" ")
             statuses.append(raw.answer().status)
         assert set(statuses) == {400, 503}  # spaces are not JSON; and the ones that had no room
-        assert statuses.count(400) >= 32
+        assert 32 <= statuses.count(400) <= 64
     finally:
         for raw in held:
             raw.socket.close()
