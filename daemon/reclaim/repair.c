@@ -17,6 +17,7 @@ enum {
 
 struct batch {
     struct reclaim *reclaim;
+    bool staging_names; /* there are some in the directory */
     size_t count;
     struct sandbox_row rows[BATCH];
     struct verdict verdicts[BATCH];
@@ -99,7 +100,8 @@ static int repair_present(struct batch *batch, const struct sandbox_row *row, st
     reclaim_watch(reclaim, row);
     if (sandbox_inspect(reclaim, row, &verdict, &failure) < 0)
         report_failure(reclaim, "a region cannot be examined", row->id, &failure);
-    if (row->has_region && region_unstage(reclaim->config.regions, &row->region, &failure) < 0)
+    if (row->has_region && batch->staging_names &&
+        region_unstage(reclaim->config.regions, &row->region, &failure) < 0)
         report_failure(reclaim, "a staging file cannot be removed", row->id, &failure);
     if (!verdict_is_news(&verdict))
         return 0;
@@ -144,15 +146,26 @@ static int repair_all(struct batch *batch, struct error *err)
     return flush(batch, err);
 }
 
+static int stop_at_staging_name(void *context, const char *name, const char *sandbox_id, const char *token)
+{
+    bool *found = context;
+    (void)name;
+    (void)sandbox_id;
+    *found = token != NULL;
+    return token != NULL;
+}
+
 int reclaim_repair(struct reclaim *reclaim, struct error *err)
 {
     auto_free struct batch *batch = calloc(1, sizeof *batch);
     if (batch == NULL)
         return error_set_errno(err, REASON_RESOURCE_LIMIT, ENOMEM, "cannot repair");
     batch->reclaim = reclaim;
+    struct error failure = ERROR_INIT;
+    if (regions_scan(reclaim->config.regions, stop_at_staging_name, &batch->staging_names, &failure) < 0)
+        report_failure(reclaim, "the directory of regions cannot be listed", "", &failure);
     if (repair_all(batch, err) < 0)
         return error_wrap(err, "repairing the state: ");
-    struct error failure = ERROR_INIT;
     if (foreign_count(reclaim, &failure) < 0)
         return judge_failure(reclaim, "foreign files cannot be counted", "", &failure, err);
     return 0;
