@@ -110,9 +110,8 @@ int listen_unix(const char *path, mode_t mode, const char *group, struct listene
     auto_close int lock = -1;
     if (take_lock(path, &lock, err) != 0 || remove_stale(path, &address, err) != 0)
         return -1;
-    auto_free char *own_path = strdup(path);
     auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (own_path == NULL || fd < 0)
+    if (fd < 0)
         return error_set_errno(err, REASON_RESOURCE_LIMIT, errno, "cannot make a socket");
     if (bind_unix(fd, &address, mode, group, err) != 0)
         return -1;
@@ -122,11 +121,9 @@ int listen_unix(const char *path, mode_t mode, const char *group, struct listene
         (void)unlink(path);
         return error_set_errno(err, REASON_INTERNAL, failed, "cannot listen on %s", path);
     }
-    *ret = (struct listener){.fd = take_fd(&fd),
-                             .lock_fd = take_fd(&lock),
-                             .path = take_pointer(own_path),
-                             .device = status.st_dev,
-                             .inode = status.st_ino};
+    *ret = (struct listener){
+        .fd = take_fd(&fd), .lock_fd = take_fd(&lock), .device = status.st_dev, .inode = status.st_ino};
+    memcpy(ret->path, address.sun_path, sizeof ret->path);
     return 0;
 }
 
@@ -186,14 +183,13 @@ int listen_tcp(const char *address, struct listener *ret, struct error *err)
 void listener_retire(const struct listener *listener)
 {
     struct stat status;
-    if (listener->path != NULL && lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
-        status.st_ino == listener->inode)
+    if (listener->path[0] != '\0' && lstat(listener->path, &status) == 0 &&
+        status.st_dev == listener->device && status.st_ino == listener->inode)
         (void)unlink(listener->path);
 }
 
 void listener_close(struct listener *listener)
 {
-    free(listener->path);
     cleanup_close(&listener->fd);
     cleanup_close(&listener->lock_fd);
     *listener = LISTENER_INIT;

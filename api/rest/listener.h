@@ -2,14 +2,16 @@
 #ifndef CHAN_API_REST_LISTENER_H
 #define CHAN_API_REST_LISTENER_H
 
+#include <stddef.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "base/error.h"
 
 struct listener {
     int fd;      /* -1: none */
     int lock_fd; /* of a unix socket, for as long as it lives: its path with ".lock" */
-    char *path;  /* of a unix socket, else NULL */
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* of a unix socket, else empty */
     dev_t device;
     ino_t inode; /* of the socket's file, so that only our own is removed */
 };

@@ -422,10 +422,11 @@ static enum MHD_Result receive(struct request *request, const char *data, size_t
     return request->discarded > limit ? MHD_NO : MHD_YES;
 }
 
-enum MHD_Result request_handle(void *rest, struct MHD_Connection *http, const char *url, const char *method,
-                               const char *version, const char *data, size_t *data_length, void **context)
+enum MHD_Result request_handle(void *argument, struct MHD_Connection *http, const char *url,
+                               const char *method, const char *version, const char *data, size_t *data_length,
+                               void **context)
 {
-    (void)rest;
+    (void)argument;
     (void)http;
     (void)url; /* decoded by the library, which loses what an encoded slash or zero was; request_new has the
                   raw one */

@@ -25,18 +25,19 @@ struct rest {
     atomic_size_t large_bytes; /* held by large bodies and answers */
 };
 
-/* ---- the life of a request (request.c), called by libmicrohttpd's threads ---- */
+/* ---- the life of a request (request.c), called by libmicrohttpd's threads; argument is the rest ---- */
 
 /* Makes the request as soon as its first line is there; NULL when out of memory. target may be NULL. */
-void *request_new(void *rest, const char *target, struct MHD_Connection *http);
+void *request_new(void *argument, const char *target, struct MHD_Connection *http);
 
 /* libmicrohttpd's access handler: is called with the headers, with each piece of the body, with its end, and
  * again once the answer is there. */
-enum MHD_Result request_handle(void *rest, struct MHD_Connection *http, const char *url, const char *method,
-                               const char *version, const char *data, size_t *data_length, void **request);
+enum MHD_Result request_handle(void *argument, struct MHD_Connection *http, const char *url,
+                               const char *method, const char *version, const char *data, size_t *data_length,
+                               void **context);
 
 /* The answer is sent, or the client gone. */
-void request_completed(void *rest, struct MHD_Connection *http, void **request,
+void request_completed(void *argument, struct MHD_Connection *http, void **context,
                        enum MHD_RequestTerminationCode how);
 
 #endif

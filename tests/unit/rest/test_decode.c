@@ -166,7 +166,7 @@ START_TEST(more_faults_than_fit)
     char body[512] = "{";
     for (int i = 0; i < 20; i++)
         (void)snprintf(body + strlen(body), sizeof body - strlen(body), "%s\"f%d\":1", i > 0 ? "," : "", i);
-    strcat(body, "}");
+    (void)snprintf(body + strlen(body), sizeof body - strlen(body), "}");
     json_t *json = parse(body);
     struct error err = ERROR_INIT;
     ck_assert_int_eq(decode_pause(json, &err), -1);

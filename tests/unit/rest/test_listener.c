@@ -16,7 +16,8 @@ static char path[96];
 
 static void set_up(void)
 {
-    strcpy(directory, "/tmp/chan-rest-XXXXXX");
+    static const char pattern[] = "/tmp/chan-rest-XXXXXX";
+    memcpy(directory, pattern, sizeof pattern);
     ck_assert_ptr_nonnull(mkdtemp(directory));
     (void)snprintf(path, sizeof path, "%s/s", directory);
 }
@@ -74,7 +75,7 @@ END_TEST
 START_TEST(a_stale_socket_is_replaced)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(dead, (const struct sockaddr *)&address, sizeof address), 0);
     (void)close(dead);
@@ -106,7 +107,7 @@ END_TEST
 START_TEST(a_strangers_live_one_stays)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     int live = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(live, (const struct sockaddr *)&address, sizeof address), 0);
     ck_assert_int_eq(listen(live, 1), 0);
