@@ -40,17 +40,20 @@ static int start_daemon(struct rest *rest, struct listener *listener, struct err
     const struct rest_config *config = &rest->config;
     int fd = listener->fd;
     listener->fd = -1;
+    /* clang-format off */
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL,
-        NULL, request_handle, rest,                                                        /* */
-        MHD_OPTION_EXTERNAL_LOGGER, log_library, rest,                                     /* */
-        MHD_OPTION_LISTEN_SOCKET, fd,                                                      /* */
-        MHD_OPTION_CONNECTION_LIMIT, config->connection_limit + CONNECTION_RESERVE,        /* */
-        MHD_OPTION_CONNECTION_TIMEOUT, config->idle_seconds,                               /* */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->header_limit + (size_t)HEADER_RESERVE, /* */
-        MHD_OPTION_URI_LOG_CALLBACK, request_new, rest,                                    /* */
-        MHD_OPTION_NOTIFY_CONNECTION, notify_connection, rest,                             /* */
-        MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest, MHD_OPTION_END);
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
+        0, NULL, NULL, request_handle, rest,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, rest,
+        MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, config->connection_limit + CONNECTION_RESERVE,
+        MHD_OPTION_CONNECTION_TIMEOUT, config->idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, config->header_limit + (size_t)HEADER_RESERVE,
+        MHD_OPTION_URI_LOG_CALLBACK, request_new, rest,
+        MHD_OPTION_NOTIFY_CONNECTION, notify_connection, rest,
+        MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
+        MHD_OPTION_END);
+    /* clang-format on */
     if (daemon == NULL)
         return error_set(err, REASON_INTERNAL, "cannot start the HTTP server");
     rest->daemons[rest->daemon_count++] = daemon;
