@@ -28,7 +28,7 @@ REASONS_NOT_PROVOKED = {
     "not_ready": "tests/functional/test_rest_server.py asks before it is ready",
     "owner_unknown": "tests/functional/test_lifecycle.py hides /proc",
     "sandbox_busy": "lasts for the moment of a create or delete",
-    "revision_compacted": "needs the collector to prune; the store's unit tests do",
+    "revision_compacted": "tests/functional/test_events.py has events pruned",
 }
 
 
