@@ -107,6 +107,9 @@ int store_event_list(struct store_view *view, int64_t since, size_t limit, struc
     if (read_compacted(&view->connection, &compacted, err) < 0) {
         return -1;
     }
+    if (since == EVENTS_SINCE_OLDEST) {
+        since = compacted;
+    }
     if (since < compacted) {
         return error_set(err, REASON_REVISION_COMPACTED,
                          "events up to revision %" PRId64

@@ -5,7 +5,6 @@
 
 void region_read(struct query *query, struct region_row *row)
 {
-    query_read_text(query, row->sandbox_id, sizeof row->sandbox_id);
     query_read_text(query, row->name, sizeof row->name);
     query_read_text(query, row->staging_token, sizeof row->staging_token);
     row->settings.size_bytes = query_read_bits(query);
@@ -31,19 +30,19 @@ static void bind_identity(struct query *query, const struct region_identity *ide
     query_bind_text(query, identity->boot_id);
 }
 
-int region_insert(struct connection *connection, const char *sandbox_id, const struct region_row *row,
+int region_insert(struct connection *connection, int64_t sandbox, const struct region_row *row,
                   struct error *err)
 {
     auto_query struct query query = {.statement = NULL};
     if (query_start(
             &query, connection, STATEMENT_REGION_INSERT,
-            "INSERT INTO region (sandbox_id, name, staging_token, size_bytes, layout, on_rollback, vectors,"
+            "INSERT INTO region (sandbox, name, staging_token, size_bytes, layout, on_rollback, vectors,"
             " epoch, state, reason, uid, gid, device, inode, birth_ns, boot_id)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             err) < 0) {
         return -1;
     }
-    query_bind_text(&query, sandbox_id);
+    query_bind_int(&query, sandbox);
     query_bind_text(&query, row->name);
     query_bind_text(&query, row->staging_token);
     query_bind_bits(&query, row->settings.size_bytes);
@@ -68,7 +67,7 @@ int region_update(struct connection *connection, const char *sandbox_id, const s
     auto_query struct query query = {.statement = NULL};
     if (query_start(&query, connection, STATEMENT_REGION_UPDATE,
                     "UPDATE region SET epoch = ?, state = ?, reason = ?, device = ?, inode = ?, birth_ns = ?,"
-                    " boot_id = ? WHERE sandbox_id = ?",
+                    " boot_id = ? WHERE sandbox = (SELECT number FROM sandbox WHERE id = ?)",
                     err) < 0) {
         return -1;
     }
@@ -91,7 +90,9 @@ int region_delete(struct connection *connection, const char *sandbox_id, struct 
 {
     auto_query struct query query = {.statement = NULL};
     if (query_start(&query, connection, STATEMENT_REGION_DELETE,
-                    "DELETE FROM region WHERE sandbox_id = ? RETURNING uid, size_bytes", err) < 0) {
+                    "DELETE FROM region WHERE sandbox = (SELECT number FROM sandbox WHERE id = ?)"
+                    " RETURNING uid, size_bytes",
+                    err) < 0) {
         return -1;
     }
     query_bind_text(&query, sandbox_id);
@@ -128,5 +129,5 @@ int store_region_name_known(struct store_view *view, const char *name, struct er
 int store_staging_token_known(struct store_view *view, const char *token, struct error *err)
 {
     return query_exists(&view->connection, STATEMENT_REGION_TOKEN_KNOWN,
-                        "SELECT 1 FROM region WHERE staging_token = ?", token, err);
+                        "SELECT 1 FROM region WHERE state = 0 AND staging_token = ?", token, err);
 }

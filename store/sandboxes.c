@@ -1,5 +1,6 @@
 /* Sandboxes, which come and go with their region. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/internal.h"
 #include "store/regions.h"
@@ -13,8 +14,8 @@
     "SELECT s.id, s.template_id, s.state, s.reason, s.owner_kind, s.owner_pid, s.owner_start_time,"          \
     " s.owner_lease_seconds, s.owner_lease_expires_boot_ms, s.owner_boot_id, s.uid, s.gid, "                 \
     "s.orphaned_boot_ms,"                                                                                    \
-    " s.revision, s.created_ms, s.updated_ms, r.sandbox_id IS NOT NULL, " REGION_COLUMNS_OF_R                \
-    " FROM sandbox s LEFT JOIN region r ON r.sandbox_id = s.id"
+    " s.revision, s.created_ms, s.updated_ms, r.sandbox IS NOT NULL, " REGION_COLUMNS_OF_R                   \
+    " FROM sandbox s LEFT JOIN region r ON r.sandbox = s.number"
 
 static int read_row(struct query *query, struct sandbox_row *row, struct error *err)
 {
@@ -37,6 +38,7 @@ static int read_row(struct query *query, struct sandbox_row *row, struct error *
     row->has_region = query_read_enum(query, 2) != 0;
     row->region = (struct region_row){.sandbox_id = ""};
     if (row->has_region) {
+        memcpy(row->region.sandbox_id, row->id, sizeof row->region.sandbox_id);
         region_read(query, &row->region);
     }
     return query_read_done(query, err);
@@ -97,12 +99,25 @@ int store_sandbox_list(struct store_view *view, const char *after_id, size_t lim
     return read_rows(&query, ret, count, err);
 }
 
+/* Nearly all sandboxes are running: those are not in the index of states, and come in the order of their ids.
+ */
+static int start_list_state(struct query *query, struct connection *connection, enum sandbox_state state,
+                            struct error *err)
+{
+    if (state == SANDBOX_RUNNING) {
+        return query_start(query, connection, STATEMENT_SANDBOX_LIST_RUNNING,
+                           SELECT_SANDBOX " WHERE s.state = ? AND s.id > ? ORDER BY s.id LIMIT ?", err);
+    }
+    return query_start(
+        query, connection, STATEMENT_SANDBOX_LIST_STATE,
+        SELECT_SANDBOX " WHERE s.state <> 1 AND s.state = ? AND s.id > ? ORDER BY s.id LIMIT ?", err);
+}
+
 int store_sandbox_list_state(struct store_view *view, enum sandbox_state state, const char *after_id,
                              size_t limit, struct sandbox_row **ret, size_t *count, struct error *err)
 {
     auto_query struct query query = {.statement = NULL};
-    if (query_start(&query, &view->connection, STATEMENT_SANDBOX_LIST_STATE,
-                    SELECT_SANDBOX " WHERE s.state = ? AND s.id > ? ORDER BY s.id LIMIT ?", err) < 0) {
+    if (start_list_state(&query, &view->connection, state, err) < 0) {
         return -1;
     }
     query_bind_int(&query, state);
@@ -120,8 +135,11 @@ void store_sandbox_list_free(struct sandbox_row *rows, size_t count)
 int store_count_sandboxes(struct store_view *view, uint64_t counts[SANDBOX_STATE_COUNT], struct error *err)
 {
     auto_query struct query query = {.statement = NULL};
-    if (query_start(&query, &view->connection, STATEMENT_SANDBOX_COUNT,
-                    "SELECT state, count(*) FROM sandbox GROUP BY state", err) < 0) {
+    if (query_start(
+            &query, &view->connection, STATEMENT_SANDBOX_COUNT,
+            "SELECT state, count(*) FROM sandbox WHERE state <> 1 GROUP BY state UNION ALL"
+            " SELECT 1, (SELECT count(*) FROM sandbox) - (SELECT count(*) FROM sandbox WHERE state <> 1)",
+            err) < 0) {
         return -1;
     }
     uint64_t counted[SANDBOX_STATE_COUNT] = {0};
@@ -177,8 +195,10 @@ static int insert_sandbox(struct store_txn *txn, const struct sandbox_row *row, 
 
 int store_sandbox_insert(struct store_txn *txn, struct sandbox_row *row, struct error *err)
 {
+    struct connection *connection = txn_connection(txn);
     if (insert_sandbox(txn, row, err) < 0 ||
-        (row->has_region && region_insert(txn_connection(txn), row->id, &row->region, err) < 0)) {
+        (row->has_region &&
+         region_insert(connection, sqlite3_last_insert_rowid(connection->db), &row->region, err) < 0)) {
         return error_wrap(err, "storing sandbox %s: ", row->id);
     }
     row->revision = txn->revision;

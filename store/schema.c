@@ -7,9 +7,12 @@
 
 /* migrations[n] leads from version n to n + 1; the version is SQLite's user_version. */
 static const char *const migrations[] = {
-    /* Enum values are stored as their numbers in store/rows.h. Ids come in any order and rows are small, so
-     * the tables of objects are one tree each (WITHOUT ROWID). What only grows (event, audit) is appended by
-     * its number. */
+    /* Enum values are stored as their numbers in store/rows.h.
+     *
+     * A commit pays for each page it changes, and a shared commit only once for a page that several units
+     * change. Ids come in any order, so a tree that is sorted by them has each unit change a page of its own.
+     * Sandboxes and regions therefore lie in the order in which they were made; only id and name are indexed
+     * over all of them, states only where few are expected. */
     "CREATE TABLE meta ("
     "  key TEXT PRIMARY KEY,"
     "  value INTEGER NOT NULL"
@@ -31,7 +34,8 @@ static const char *const migrations[] = {
     ") STRICT, WITHOUT ROWID;"
 
     "CREATE TABLE sandbox ("
-    "  id TEXT PRIMARY KEY,"
+    "  number INTEGER PRIMARY KEY,"
+    "  id TEXT NOT NULL UNIQUE,"
     "  template_id TEXT NOT NULL REFERENCES template (id),"
     "  state INTEGER NOT NULL,"
     "  reason TEXT NOT NULL,"
@@ -47,14 +51,14 @@ static const char *const migrations[] = {
     "  revision INTEGER NOT NULL,"
     "  created_ms INTEGER NOT NULL,"
     "  updated_ms INTEGER NOT NULL"
-    ") STRICT, WITHOUT ROWID;"
-    "CREATE INDEX sandbox_by_state ON sandbox (state, id);"
+    ") STRICT;"
+    "CREATE INDEX sandbox_not_running ON sandbox (state, id) WHERE state <> 1;"
     "CREATE INDEX sandbox_by_template ON sandbox (template_id);"
 
     "CREATE TABLE region ("
-    "  sandbox_id TEXT PRIMARY KEY REFERENCES sandbox (id),"
+    "  sandbox INTEGER PRIMARY KEY REFERENCES sandbox (number),"
     "  name TEXT NOT NULL UNIQUE,"
-    "  staging_token TEXT NOT NULL UNIQUE,"
+    "  staging_token TEXT NOT NULL,"
     "  size_bytes INTEGER NOT NULL,"
     "  layout INTEGER NOT NULL,"
     "  on_rollback INTEGER NOT NULL,"
@@ -68,8 +72,9 @@ static const char *const migrations[] = {
     "  inode INTEGER NOT NULL,"
     "  birth_ns INTEGER NOT NULL,"
     "  boot_id TEXT NOT NULL"
-    ") STRICT, WITHOUT ROWID;"
-    "CREATE INDEX region_lost ON region (sandbox_id) WHERE state = 2;"
+    ") STRICT;"
+    "CREATE INDEX region_creating ON region (staging_token) WHERE state = 0;"
+    "CREATE INDEX region_lost ON region (state) WHERE state = 2;"
 
     /* What the regions of a uid take; -1 is the whole node. */
     "CREATE TABLE usage ("
@@ -105,7 +110,8 @@ static const char *const migrations[] = {
     "CREATE INDEX idempotency_by_age ON idempotency (created_ms);",
 };
 
-_Static_assert(REGION_LOST == 2, "the index region_lost names this state");
+_Static_assert(SANDBOX_RUNNING == 1, "the index sandbox_not_running names this state");
+_Static_assert(REGION_CREATING == 0 && REGION_LOST == 2, "the indexes of region name these states");
 _Static_assert(EVENTS_PER_UNIT_MAX == 256, "keys of events in databases are made with it");
 
 enum { SCHEMA_VERSION = sizeof migrations / sizeof migrations[0] };

@@ -79,6 +79,9 @@ void store_sandbox_list_free(struct sandbox_row *rows, size_t count);
 int store_sandbox_list_state(struct store_view *view, enum sandbox_state state, const char *after_id,
                              size_t limit, struct sandbox_row **ret, size_t *count, struct error *err);
 
+/* As since: from the oldest event on that is still kept. */
+enum { EVENTS_SINCE_OLDEST = -1 };
+
 /* Events with revision > since, in order, at most limit. The events of one unit are never parted, so that the
  * last revision of a page is the `since` of the next: a unit that does not fit waits for the next page, and a
  * first unit of more than `limit` events comes whole. Answers REASON_REVISION_COMPACTED when events after
@@ -98,7 +101,7 @@ int store_usage_uid(struct store_view *view, uid_t uid, struct usage_row *ret, s
 
 /* Is a region with that file name known? 1, 0 or -1. For telling foreign files from ours. */
 int store_region_name_known(struct store_view *view, const char *name, struct error *err);
-/* Is a region with that staging token known? 1, 0 or -1. */
+/* Is a region being made (state creating) under that staging token? 1, 0 or -1. */
 int store_staging_token_known(struct store_view *view, const char *token, struct error *err);
 
 /* ---- writing ---- */

@@ -136,7 +136,8 @@ def leave_half(chand):
     assert status_of(lambda: chand.put("/v1/sandboxes/new", {"templateID": "tpl"})) is None
     died_by_kill(chand)
     state.change(chand, "UPDATE sandbox SET state = ? WHERE id = 'old'", state.SANDBOX_STATES.index("deleting"))
-    state.change(chand, "UPDATE region SET state = ? WHERE sandbox_id = 'old'", state.REGION_STATES.index("deleting"))
+    state.change(chand, "UPDATE region SET state = ? WHERE sandbox = (SELECT number FROM sandbox WHERE id = 'old')",
+                 state.REGION_STATES.index("deleting"))
     assert state.sandboxes(chand) == {"new": "creating", "old": "deleting"}
     assert len(chand.region_files()) == 4  # old, new, its staging name, and the stranger
 

@@ -45,7 +45,7 @@ def sandboxes(chand):
 def check(chand, strangers=()):
     """Fails unless store and directory say the same: no file without a row, no row without its file, nothing half
     done. `strangers` are file names that are known not to be regions. For a daemon at rest."""
-    regions = query(chand, "SELECT * FROM region")
+    regions = query(chand, "SELECT region.*, id AS sandbox_id FROM region LEFT JOIN sandbox ON number = sandbox")
     states = sandboxes(chand)
     half = {name: state for name, state in states.items() if state in ("creating", "deleting")}
     assert not half, f"sandboxes that are half done: {half}"
