@@ -85,9 +85,8 @@ static bool grace_is_over(const struct reclaim *reclaim, const struct sandbox_ro
 {
     int64_t now = clock_boot_ms();
     int64_t since = row->orphaned_boot_ms;
-    if (since > now)
-        since = reclaim->start_boot_ms;
-    if (strcmp(row->owner.boot_id, reclaim->boot_id) != 0 && since < reclaim->start_boot_ms)
+    bool may_be_earlier = strcmp(row->owner.boot_id, reclaim->boot_id) != 0;
+    if (may_be_earlier && (since > now || since < reclaim->start_boot_ms))
         since = reclaim->start_boot_ms;
     return now - since >= reclaim->config.orphan_grace_ms;
 }

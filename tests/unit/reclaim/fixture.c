@@ -264,13 +264,18 @@ bool is_gone(const char *id)
     return !get_sandbox(id, &row);
 }
 
+void write_row(struct sandbox_row *row)
+{
+    write_unit(update, row);
+}
+
 void change_sandbox(const char *id, change_fn change)
 {
     struct sandbox_row row;
     struct sandbox_lock lock = reclaim_lock(fixture.reclaim, id);
     ck_assert(get_sandbox(id, &row));
     change(&row);
-    write_unit(update, &row);
+    write_row(&row);
     reclaim_unwatch(fixture.reclaim, id);
     reclaim_watch(fixture.reclaim, &row);
     reclaim_unlock(&lock);

@@ -59,6 +59,9 @@ bool get_sandbox(const char *id, struct sandbox_row *row);
 struct sandbox_row expect_sandbox(const char *id, enum sandbox_state state);
 bool is_gone(const char *id);
 
+/* Updates the store; the caller holds the sandbox's lock. */
+void write_row(struct sandbox_row *row);
+
 /* Changes the row under the sandbox's lock. */
 typedef void (*change_fn)(struct sandbox_row *row);
 void change_sandbox(const char *id, change_fn change);

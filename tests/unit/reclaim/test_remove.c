@@ -117,14 +117,22 @@ static void put_directory_at_staging_name(const char *id, char path[256])
     ck_assert_int_eq(mkdir(path, 0700), 0);
 }
 
+static void set_orphaned(struct sandbox_row *row)
+{
+    row->state = SANDBOX_ORPHANED;
+    (void)snprintf(row->reason, sizeof row->reason, "owner_gone");
+}
+
 START_TEST(a_file_that_cannot_be_removed_leaves_the_intent)
 {
     char path[256];
     make_sandbox("box", no_owner());
+    change_sandbox("box", set_orphaned);
     put_directory_at_staging_name("box", path);
     ck_assert_int_eq(remove_sandbox("box", false), -1);
     struct sandbox_row row = expect_sandbox("box", SANDBOX_DELETING);
     ck_assert_int_eq(row.region.state, REGION_DELETING);
+    ck_assert_str_eq(row.reason, ""); /* so that it is finished as a deletion and not as a reclaim */
     ck_assert_uint_eq(regions_in_use(), 1);
     ck_assert_int_eq(rmdir(path), 0);
     ck_assert_int_eq(remove_sandbox("box", false), 0);
