@@ -10,6 +10,9 @@
  * The writer's connection belongs to the leader. Handing over goes through the queue's lock and the units'
  * semaphores.
  *
+ * A batch of intents alone (store_write_intent) is committed without waiting for the disk; SQLite keeps the
+ * order of what is in the WAL, so the next flush takes it along.
+ *
  * A unit that fails is rolled back to its savepoint and leaves the others alone. A unit that is alone needs
  * no savepoint: the transaction is its own.
  */
@@ -25,7 +28,8 @@ struct unit {
     const struct store_actor *actor; /* NULL: housekeeping, without revision, event and audit record */
     struct error *err;
     int result;
-    bool leads; /* woken to lead, not because it is done */
+    bool intent; /* need not be on disk */
+    bool leads;  /* woken to lead, not because it is done */
     sem_t wake;
     struct unit *next;
 };
@@ -102,12 +106,32 @@ static void fail_all(struct unit *batch, const struct error *cause)
     }
 }
 
+/* Commits wait for the disk unless all that is in them are intents. The setting cannot be changed inside a
+ * transaction, so it follows what the batch is going to be. */
+static int set_flushing(struct store *store, const struct unit *batch, struct error *err)
+{
+    bool flushing = false;
+    for (const struct unit *unit = batch; unit != NULL; unit = unit->next) {
+        flushing = flushing || !unit->intent;
+    }
+    if (flushing == store->flushing) {
+        return 0;
+    }
+    if (connection_execute(&store->writer.connection,
+                           flushing ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err) < 0) {
+        return -1;
+    }
+    store->flushing = flushing;
+    return 0;
+}
+
 static void run_batch(struct store *store, struct unit *batch)
 {
     int64_t start_ns = clock_monotonic_ns();
     struct error err = ERROR_INIT;
     struct connection *writer = &store->writer.connection;
-    if (query_run_plain(writer, STATEMENT_BEGIN_WRITE, "BEGIN IMMEDIATE", &err) < 0) {
+    if (set_flushing(store, batch, &err) < 0 ||
+        query_run_plain(writer, STATEMENT_BEGIN_WRITE, "BEGIN IMMEDIATE", &err) < 0) {
         (void)error_wrap(&err, "beginning a transaction: ");
         fail_all(batch, &err);
         return;
@@ -199,6 +223,13 @@ int store_write(struct store *store, const struct store_actor *actor, store_writ
                 struct error *err)
 {
     struct unit unit = {.fn = fn, .argument = argument, .actor = actor, .err = err};
+    return submit(store, &unit);
+}
+
+int store_write_intent(struct store *store, const struct store_actor *actor, store_write_fn fn,
+                       void *argument, struct error *err)
+{
+    struct unit unit = {.fn = fn, .argument = argument, .actor = actor, .err = err, .intent = true};
     return submit(store, &unit);
 }
 

@@ -59,6 +59,7 @@ struct store {
     bool leading; /* there is a leader */
 
     /* The leader's alone: */
+    bool flushing;     /* commits wait for the disk (synchronous = FULL) */
     int wal_pages;     /* in the WAL after the last commit */
     int checkpoint_at; /* pages from which the next checkpoint is wanted */
 
@@ -73,6 +74,11 @@ struct store {
 
 /* schema.c */
 int schema_migrate(struct connection *connection, struct error *err);
+
+/* wal.c */
+/* Makes the WAL as long as it will get, where there is room. Before other threads use the store. Never fails:
+ * without it commits are slower. */
+void wal_reserve(const char *database_path);
 
 /* commit.c */
 /* Housekeeping: runs like a unit, but has no revision, event or audit record. */

@@ -56,6 +56,7 @@ static int open_all(struct store *store, struct error *err)
         open_readers(store, err) < 0 || checkpoint_start(store, err) < 0) {
         return error_wrap(err, "database %s: ", store->config.path);
     }
+    wal_reserve(store->config.path);
     return 0;
 }
 
@@ -81,6 +82,7 @@ int store_open(const struct store_config *config, struct store **ret, struct err
     store->path = path;
     store->config.path = path;
     store->writer.store = store;
+    store->flushing = true; /* as connection_open sets it */
     store->queue_tail = &store->queue_head;
     (void)pthread_mutex_init(&store->queue_lock, NULL);
     (void)pthread_cond_init(&store->queue_idle, NULL);

@@ -129,6 +129,13 @@ typedef int (*store_write_fn)(struct store_txn *txn, void *argument, struct erro
 int store_write(struct store *store, const struct store_actor *actor, store_write_fn fn, void *argument,
                 struct error *err);
 
+/* As store_write, but without waiting for the disk: what is written outlives chand, however that ends, and
+ * the next store_write takes it to the disk too; a power cut before that may undo it (never half of it, and
+ * never out of order). Only for an intent about something that a power cut undoes as well, such as a file on
+ * a tmpfs. */
+int store_write_intent(struct store *store, const struct store_actor *actor, store_write_fn fn,
+                       void *argument, struct error *err);
+
 struct store_view *store_txn_view(struct store_txn *txn);
 int64_t store_txn_revision(const struct store_txn *txn); /* the revision this unit will have */
 

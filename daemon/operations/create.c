@@ -6,7 +6,8 @@
  * Without a region: one unit.
  *
  * The whole of it happens under the sandbox's lock, and every check that needs the store is part of the first
- * unit, so that a create costs two commits and the file, and nothing else.
+ * unit, so that a create costs two commits and the file, and nothing else; only the second commit waits for
+ * the disk where regions do not outlive the host.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ struct creation {
     struct sandbox_row wanted; /* what the request asks for; the region's settings come from the template */
     struct sandbox_row row;    /* as written, or the one that exists */
     bool exists;
+    bool unflushed;   /* the first unit is run by store_write_intent, */
+    bool wants_flush; /* and turned out to be the whole creation */
 };
 
 static int check_sandbox(struct creation *creation, const struct sandbox_spec *spec, struct error *err)
@@ -190,6 +193,10 @@ static int write_intent(struct store_txn *txn, void *argument, struct error *err
     if (found == 0)
         return error_set(err, REASON_TEMPLATE_NOT_FOUND, "there is no template %s", row->template_id);
     row->has_region = template.enable_ivshmem;
+    if (creation->unflushed && !row->has_region) {
+        creation->wants_flush = true;
+        return error_set(err, REASON_INTERNAL, "the creation of %s must be on disk", id);
+    }
     row->state = row->has_region ? SANDBOX_CREATING : SANDBOX_RUNNING;
     /* The audit record is written after this function. */
     creation->intent.result = row->has_region ? "intent" : "ok";
@@ -269,13 +276,23 @@ static void abandon(struct creation *creation, struct error *cause)
         add_consequence(cause, "what was begun will be undone later", &failure);
 }
 
+/* Removes what there is of the file, then the row: it goes only after the file. */
+static void give_up(struct creation *creation, struct error *cause)
+{
+    struct error failure = ERROR_INIT;
+    if (region_remove_unfinished(creation->operations->config.regions, &creation->row.region, &failure) != 0)
+        add_consequence(cause, "the file will be removed later", &failure);
+    else
+        abandon(creation, cause);
+}
+
 /* Makes the file and records it; or leaves no file and takes the intent back. */
 static int make_region(struct creation *creation, struct error *err)
 {
     struct regions *regions = creation->operations->config.regions;
     struct region_row *region = &creation->row.region;
     if (fault_check("create.after_intent", err) != 0 || region_create(regions, region, err) != 0) {
-        abandon(creation, err);
+        give_up(creation, err);
         return -1;
     }
     struct store_actor actor =
@@ -283,13 +300,23 @@ static int make_region(struct creation *creation, struct error *err)
     if (fault_check("create.before_ready", err) == 0 &&
         store_write(creation->operations->config.store, &actor, write_ready, creation, err) == 0)
         return 0;
-    /* The row goes only after the file. */
-    struct error failure = ERROR_INIT;
-    if (region_remove_unfinished(regions, region, &failure) != 0)
-        add_consequence(err, "the file will be removed later", &failure);
-    else
-        abandon(creation, err);
+    give_up(creation, err);
     return -1;
+}
+
+/* The intent of a region that a power cut takes away need not be on disk before the file is made; the second
+ * unit takes it there. Only the unit itself can tell whether there will be a region. */
+static int run_first_unit(struct creation *creation, struct error *err)
+{
+    struct store *store = creation->operations->config.store;
+    creation->unflushed = !regions_outlive_host(creation->operations->config.regions);
+    if (creation->unflushed) {
+        int result = store_write_intent(store, &creation->intent, write_intent, creation, err);
+        if (!creation->wants_flush)
+            return result;
+        creation->unflushed = false;
+    }
+    return store_write(store, &creation->intent, write_intent, creation, err);
 }
 
 /* With the lock held: from the intent to the sandbox that runs. */
@@ -302,7 +329,7 @@ static int create(struct creation *creation, bool *created, struct error *err)
         make_actor(creation->caller, creation->who, OPERATION_SANDBOX_CREATE, creation->wanted.id, "intent");
     if (fault_check("create.before_intent", err) != 0)
         return -1;
-    if (store_write(operations->config.store, &creation->intent, write_intent, creation, &failure) != 0) {
+    if (run_first_unit(creation, &failure) != 0) {
         if (!creation->exists)
             return error_hand_over(err, &failure);
         *created = false;

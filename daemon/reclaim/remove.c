@@ -68,7 +68,10 @@ static int remove_region(struct reclaim *reclaim, struct removal *removal, const
     if (removal->row.state != SANDBOX_DELETING) {
         struct store_actor intent = *actor;
         intent.result = "intent";
-        if (store_write(reclaim->config.store, &intent, write_intent, removal, err) < 0)
+        /* A power cut takes a file of a tmpfs away too, so its intent need not be on disk before. */
+        bool outlive = regions_outlive_host(reclaim->config.regions);
+        if ((outlive ? store_write : store_write_intent)(reclaim->config.store, &intent, write_intent,
+                                                         removal, err) < 0)
             return -1;
     }
     if (check_fault("delete.after_intent", err) < 0 || remove_file(reclaim, removal, err) < 0 ||

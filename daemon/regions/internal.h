@@ -14,6 +14,7 @@ struct regions {
     int directory_fd;
     char *prefix, *suffix; /* of a name, around the sandbox id */
     char boot_id[BOOT_ID_SIZE];
+    bool outlive_host;
 };
 
 #define STAGING_PREFIX ".chan-"

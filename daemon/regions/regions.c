@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 #include "base/cleanup.h"
 #include "daemon/regions/internal.h"
@@ -185,6 +188,10 @@ static int open_directory(struct regions *regions, const char *directory, struct
         return file_error(err, errno, "cannot open the shared-memory directory %s", directory);
     if (faccessat(regions->directory_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
         return file_error(err, errno, "cannot make files in the shared-memory directory %s", directory);
+    struct statfs system;
+    if (fstatfs(regions->directory_fd, &system) < 0)
+        return file_error(err, errno, "cannot examine the shared-memory directory %s", directory);
+    regions->outlive_host = system.f_type != TMPFS_MAGIC && system.f_type != HUGETLBFS_MAGIC;
     return 0;
 }
 
@@ -226,6 +233,11 @@ void regions_close(struct regions *regions)
 const char *regions_directory(const struct regions *regions)
 {
     return regions->directory;
+}
+
+bool regions_outlive_host(const struct regions *regions)
+{
+    return regions->outlive_host;
 }
 
 bool regions_has_file(const struct regions *regions, const char *name)

@@ -38,6 +38,9 @@ void regions_close(struct regions *regions); /* NULL is fine */
 
 const char *regions_directory(const struct regions *regions);
 
+/* May files of the directory be there after a power cut? No on a tmpfs or hugetlbfs. */
+bool regions_outlive_host(const struct regions *regions);
+
 /* The file name of a sandbox's region. The id must already be a valid one. */
 void region_name(const struct regions *regions, const char *sandbox_id, char out[REGION_NAME_SIZE]);
 

@@ -1,9 +1,12 @@
 /* Units of change: whole or not at all, alone or sharing a commit. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "store/internal.h" /* to see how many writers wait */
 #include "tests/unit/store/support.h"
@@ -362,6 +365,46 @@ START_TEST(test_many_threads)
 }
 END_TEST
 
+static int put_intent(struct store_txn *txn, void *argument, struct error *err)
+{
+    return store_template_put(txn, argument, err) < 0 ? -1 : add_event(txn, "intent", err);
+}
+
+/* What an intent wrote is there after a process that ended without closing anything, in its place among the
+ * others. */
+START_TEST(test_intent_outlives_the_process)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        struct store *store = open_store("intent.db");
+        struct error err = ERROR_INIT;
+        const struct store_actor actor = {
+            .who = "test", .operation = "test", .object_id = "intent", .result = "intent"};
+        struct template_row row;
+        fill_template(&row, "first", "{}");
+        bool written = put_template(store, &row, &err) == 0;
+        fill_template(&row, "intent", "{}");
+        written = written && store_write_intent(store, &actor, put_intent, &row, &err) == 0;
+        (void)raise(written ? SIGKILL : SIGABRT);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the child could not write");
+    struct store *store = open_store("intent.db");
+    struct error err = ERROR_INIT;
+    auto_view struct store_view *view = NULL;
+    struct template_row found;
+    ck_done(store_read_begin(store, &view, &err), err);
+    ck_assert_int_eq(store_template_get(view, "intent", &found, &err), 1);
+    ck_assert_int_eq(found.revision, 2);
+    template_row_clear(&found);
+    store_read_end(view);
+    view = NULL;
+    store_close(store);
+}
+END_TEST
+
 TCase *write_case(void)
 {
     TCase *tcase = tcase_create("writes");
@@ -371,5 +414,6 @@ TCase *write_case(void)
     tcase_add_test(tcase, test_views);
     tcase_add_test(tcase, test_units_share_a_commit);
     tcase_add_test(tcase, test_many_threads);
+    tcase_add_test(tcase, test_intent_outlives_the_process);
     return tcase;
 }
