@@ -33,6 +33,11 @@ void bare_close(struct bare *bare);
 /* Commits `count` times, one after the other; adds each duration. Answers commits/s. */
 double bare_commits(struct bare *bare, size_t count, struct samples *samples);
 
+/* ---- file.c: a region's file without any care: made, its storage reserved, and removed ---- */
+
+void bare_files(const char *directory, size_t bytes, size_t count, struct samples *make,
+                struct samples *remove);
+
 /* ---- http.c: a client that does nothing but keep a connection and wait for the answer ---- */
 
 struct http {
@@ -66,10 +71,19 @@ void daemon_end_all(void);
 
 enum verb { CREATE, DELETE };
 
+struct load {
+    const struct daemon *daemon;
+    enum verb verb;
+    const char *template_id, *prefix;
+    size_t clients, count;
+};
 /* Each of `clients` connections does `count` calls, one after the other; ids are prefix-client-number. Adds
  * each duration and answers calls/s. samples may be NULL. */
-double load_run(const struct daemon *daemon, enum verb verb, const char *template_id, const char *prefix,
-                size_t clients, size_t count, struct samples *samples);
+double load_run(const struct load *load, struct samples *samples);
+/* The same with one client, and after each call one bare commit, so that both find disk and CPUs in the same
+ * state; the bare commits do not count in the calls/s. */
+double load_run_paired(const struct load *load, struct samples *samples, struct bare *bare,
+                       struct samples *bare_samples);
 void load_template(const struct daemon *daemon, const char *template_id, size_t region_bytes);
 
 #endif

@@ -2,9 +2,10 @@
  * disk.
  *
  * Two daemons run side by side, one with few sandboxes and one with many, and are measured in turn, so that a
- * disk whose speed drifts does not decide between them. Before each measurement bare commits are measured; a
- * ratio is taken within such a pair, and the median of the rounds is printed. The targets are the project's
- * budgets. A figure that misses its target is shown and is no failure: this is a benchmark, not a test.
+ * disk whose speed drifts does not decide between them. One client's calls alternate with bare commits;
+ * before 16 clients are measured, bare commits run back to back for their rate. A ratio is taken within such
+ * a pair, and the median of the rounds is printed. The targets are the project's budgets. A figure that
+ * misses its target is shown and is no failure: this is a benchmark, not a test.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -21,54 +22,72 @@ enum { ONE, SIXTEEN, CLIENT_COUNTS };
 
 struct options {
     const char *program, *directory, *shm;
-    size_t rounds, sandboxes[POPULATIONS];
+    size_t rounds, region_bytes, sandboxes[POPULATIONS];
 };
 
 /* One verb by one number of clients on one population. */
 struct figure {
     struct samples samples;
-    double per_bare_p50[MAX_ROUNDS];  /* p50 of the round / p50 of its bare commits */
-    double per_bare_rate[MAX_ROUNDS]; /* calls/s / bare commits/s */
+    double per_bare[MAX_ROUNDS]; /* 1 client: p50 / p50 of the bare commits; 16: calls/s / bare commits/s */
     double rate[MAX_ROUNDS];
 };
 
 struct bench {
     struct options options;
     struct bare *bare;
-    struct samples bare_samples;
+    struct samples paired, back_to_back; /* bare commits */
+    struct samples file_make, file_remove;
     struct daemon daemons[POPULATIONS];
     struct figure figures[POPULATIONS][CLIENT_COUNTS][DELETE + 1];
 };
 
 static const size_t client_counts[CLIENT_COUNTS] = {1, MANY_CLIENTS};
-static const size_t calls_each[CLIENT_COUNTS] = {200, 64};
-enum { BARE_COMMITS = 300, MEASURED_BYTES = 1 << 20, FILL_BYTES = 32 << 10 };
+enum { CALLS_OF_ONE = 200, CALLS_OF_EACH = 64, BARE_COMMITS = 300, BARE_FILES = 50, FILL_BYTES = 32 << 10 };
 
-static void measure(struct bench *bench, size_t round, size_t population, size_t clients, enum verb verb)
+static void measure_one(struct bench *bench, size_t round, size_t population, enum verb verb)
 {
-    struct figure *figure = &bench->figures[population][clients][verb];
+    struct figure *figure = &bench->figures[population][ONE][verb];
+    const struct load load = {.daemon = &bench->daemons[population],
+                              .verb = verb,
+                              .template_id = "measured",
+                              .prefix = "m",
+                              .clients = 1,
+                              .count = CALLS_OF_ONE};
     struct samples bare = {.values = NULL};
     struct samples calls = {.values = NULL};
-    double bare_rate = bare_commits(bench->bare, BARE_COMMITS, &bare);
-    double rate = load_run(&bench->daemons[population], verb, "measured", "m", client_counts[clients],
-                           calls_each[clients], &calls);
-    figure->rate[round] = rate;
-    figure->per_bare_rate[round] = rate / bare_rate;
-    figure->per_bare_p50[round] =
-        (double)samples_quantile(&calls, 0.5) / (double)samples_quantile(&bare, 0.5);
-    samples_append(&bench->bare_samples, &bare);
+    figure->rate[round] = load_run_paired(&load, &calls, bench->bare, &bare);
+    figure->per_bare[round] = (double)samples_quantile(&calls, 0.5) / (double)samples_quantile(&bare, 0.5);
+    samples_append(&bench->paired, &bare);
     samples_append(&figure->samples, &calls);
     samples_free(&bare);
     samples_free(&calls);
 }
 
+static void measure_many(struct bench *bench, size_t round, size_t population, enum verb verb)
+{
+    struct figure *figure = &bench->figures[population][SIXTEEN][verb];
+    const struct load load = {.daemon = &bench->daemons[population],
+                              .verb = verb,
+                              .template_id = "measured",
+                              .prefix = "m",
+                              .clients = MANY_CLIENTS,
+                              .count = CALLS_OF_EACH};
+    double bare_rate = bare_commits(bench->bare, BARE_COMMITS, &bench->back_to_back);
+    figure->rate[round] = load_run(&load, &figure->samples);
+    figure->per_bare[round] = figure->rate[round] / bare_rate;
+}
+
 static void run_round(struct bench *bench, size_t round)
 {
-    for (size_t clients = 0; clients < CLIENT_COUNTS; clients++) {
-        for (size_t population = 0; population < POPULATIONS; population++) {
-            measure(bench, round, population, clients, CREATE);
-            measure(bench, round, population, clients, DELETE);
-        }
+    bare_files(bench->daemons[FEW].shm, bench->options.region_bytes, BARE_FILES, &bench->file_make,
+               &bench->file_remove);
+    for (size_t population = 0; population < POPULATIONS; population++) {
+        measure_one(bench, round, population, CREATE);
+        measure_one(bench, round, population, DELETE);
+    }
+    for (size_t population = 0; population < POPULATIONS; population++) {
+        measure_many(bench, round, population, CREATE);
+        measure_many(bench, round, population, DELETE);
     }
 }
 
@@ -77,26 +96,34 @@ static double microseconds(int64_t nanoseconds)
     return (double)nanoseconds / 1000;
 }
 
+static void print_row(const char *what, const char *existing, size_t clients, struct samples *samples)
+{
+    printf("%-24s %8s %8zu %9.0f %9.0f %9.0f", what, existing, clients,
+           microseconds(samples_quantile(samples, 0.5)), microseconds(samples_quantile(samples, 0.99)),
+           microseconds(samples_quantile(samples, 1)));
+}
+
 static void print_figures(struct bench *bench)
 {
-    printf("\n%-8s %9s %8s %9s %9s %9s %9s %11s %11s\n", "call", "existing", "clients", "p50 us", "p99 us",
-           "max us", "calls/s", "p50/bare", "rate/bare");
-    printf("%-8s %9s %8d %9.0f %9.0f %9.0f %9s %11s %11s\n", "bare", "", 1,
-           microseconds(samples_quantile(&bench->bare_samples, 0.5)),
-           microseconds(samples_quantile(&bench->bare_samples, 0.99)),
-           microseconds(samples_quantile(&bench->bare_samples, 1)), "", "1", "1");
     static const char *const verbs[] = {[CREATE] = "create", [DELETE] = "delete"};
+    printf("\n%-24s %8s %8s %9s %9s %9s %9s\n", "", "existing", "clients", "p50 us", "p99 us", "max us",
+           "calls/s");
+    print_row("bare commit, alternating", "", 1, &bench->paired);
+    printf("\n");
+    print_row("bare commit, in a row", "", 1, &bench->back_to_back);
+    printf("\n");
+    print_row("bare file, making", "", 1, &bench->file_make);
+    printf("\n");
+    print_row("bare file, removing", "", 1, &bench->file_remove);
+    printf("\n");
     for (size_t verb = 0; verb <= DELETE; verb++) {
         for (size_t clients = 0; clients < CLIENT_COUNTS; clients++) {
             for (size_t population = 0; population < POPULATIONS; population++) {
                 struct figure *figure = &bench->figures[population][clients][verb];
-                size_t rounds = bench->options.rounds;
-                printf("%-8s %9zu %8zu %9.0f %9.0f %9.0f %9.0f %11.2f %11.2f\n", verbs[verb],
-                       bench->options.sandboxes[population], client_counts[clients],
-                       microseconds(samples_quantile(&figure->samples, 0.5)),
-                       microseconds(samples_quantile(&figure->samples, 0.99)),
-                       microseconds(samples_quantile(&figure->samples, 1)), median(figure->rate, rounds),
-                       median(figure->per_bare_p50, rounds), median(figure->per_bare_rate, rounds));
+                char existing[24];
+                (void)snprintf(existing, sizeof existing, "%zu", bench->options.sandboxes[population]);
+                print_row(verbs[verb], existing, client_counts[clients], &figure->samples);
+                printf(" %9.0f\n", median(figure->rate, bench->options.rounds));
             }
         }
     }
@@ -105,40 +132,39 @@ static void print_figures(struct bench *bench)
 static void print_ratio(const char *what, double value, const char *sign, double target)
 {
     bool met = sign[0] == '<' ? value <= target : value >= target;
-    printf("%-66s %8.2f   target %s %-5g %s\n", what, value, sign, target, met ? "met" : "MISSED");
+    printf("%-46s %8.2f   target %s %-5g %s\n", what, value, sign, target, met ? "met" : "MISSED");
 }
 
-static void print_ratios(struct bench *bench)
+static double p99_ms(struct figure *figure)
 {
-    printf("\n");
-    static const char *const existing[] = {[FEW] = "few", [MANY] = "many"};
+    return microseconds(samples_quantile(&figure->samples, 0.99)) / 1000;
+}
+
+static void print_population(struct bench *bench, size_t population)
+{
+    struct figure(*figures)[DELETE + 1] = bench->figures[population];
+    size_t rounds = bench->options.rounds;
     char what[128];
-    for (size_t population = 0; population < POPULATIONS; population++) {
-        struct figure(*figures)[DELETE + 1] = bench->figures[population];
-        size_t rounds = bench->options.rounds;
-        (void)snprintf(what, sizeof what, "create p50 of 1 client / bare commit p50, %s existing",
-                       existing[population]);
-        print_ratio(what, median(figures[ONE][CREATE].per_bare_p50, rounds), "<=", 3);
-        (void)snprintf(what, sizeof what, "creates/s of 16 clients / bare commits/s, %s existing",
-                       existing[population]);
-        print_ratio(what, median(figures[SIXTEEN][CREATE].per_bare_rate, rounds), ">=", 1);
-        (void)snprintf(what, sizeof what, "create p99 of 1 client, ms, %s existing", existing[population]);
-        print_ratio(what, microseconds(samples_quantile(&figures[ONE][CREATE].samples, 0.99)) / 1000, "<", 5);
-        (void)snprintf(what, sizeof what, "delete p99 of 1 client, ms, %s existing", existing[population]);
-        print_ratio(what, microseconds(samples_quantile(&figures[ONE][DELETE].samples, 0.99)) / 1000, "<", 5);
-        (void)snprintf(what, sizeof what, "create p99 of 16 clients, ms, %s existing", existing[population]);
-        print_ratio(what, microseconds(samples_quantile(&figures[SIXTEEN][CREATE].samples, 0.99)) / 1000, "<",
-                    5);
-        (void)snprintf(what, sizeof what, "delete p99 of 16 clients, ms, %s existing", existing[population]);
-        print_ratio(what, microseconds(samples_quantile(&figures[SIXTEEN][DELETE].samples, 0.99)) / 1000, "<",
-                    5);
-    }
+    (void)snprintf(what, sizeof what, "With %zu existing:", bench->options.sandboxes[population]);
+    printf("%s\n", what);
+    print_ratio("  1 client: create p50 / bare commit p50", median(figures[ONE][CREATE].per_bare, rounds),
+                "<=", 3);
+    print_ratio("  16 clients: creates/s / bare commits/s", median(figures[SIXTEEN][CREATE].per_bare, rounds),
+                ">=", 1);
+    print_ratio("  1 client: create p99, ms", p99_ms(&figures[ONE][CREATE]), "<", 5);
+    print_ratio("  1 client: delete p99, ms", p99_ms(&figures[ONE][DELETE]), "<", 5);
+    print_ratio("  16 clients: create p99, ms", p99_ms(&figures[SIXTEEN][CREATE]), "<", 5);
+    print_ratio("  16 clients: delete p99, ms", p99_ms(&figures[SIXTEEN][DELETE]), "<", 5);
+}
+
+static void print_growth(struct bench *bench)
+{
     static const char *const verbs[] = {[CREATE] = "create", [DELETE] = "delete"};
+    printf("With %zu existing / with %zu:\n", bench->options.sandboxes[MANY], bench->options.sandboxes[FEW]);
     for (size_t verb = 0; verb <= DELETE; verb++) {
         for (size_t clients = 0; clients < CLIENT_COUNTS; clients++) {
-            (void)snprintf(what, sizeof what, "%s p50 with %zu existing / with %zu, %zu client%s",
-                           verbs[verb], bench->options.sandboxes[MANY], bench->options.sandboxes[FEW],
-                           client_counts[clients], client_counts[clients] == 1 ? "" : "s");
+            char what[64];
+            (void)snprintf(what, sizeof what, "  %s p50, clients: %zu", verbs[verb], client_counts[clients]);
             print_ratio(what,
                         (double)samples_quantile(&bench->figures[MANY][clients][verb].samples, 0.5) /
                             (double)samples_quantile(&bench->figures[FEW][clients][verb].samples, 0.5),
@@ -150,21 +176,33 @@ static void print_ratios(struct bench *bench)
 static void print_large(struct bench *bench)
 {
     struct daemon *daemon = &bench->daemons[MANY];
-    size_t sandboxes = bench->options.sandboxes[MANY];
-    char what[128];
-    printf("\n");
-    (void)snprintf(what, sizeof what, "resident memory of chand with %zu sandboxes, MiB", sandboxes);
-    print_ratio(what, (double)daemon_resident_kib(daemon) / 1024, "<", 64);
-    (void)snprintf(what, sizeof what, "restart to ready with %zu sandboxes after SIGTERM, s", sandboxes);
-    print_ratio(what, (double)daemon_restart(daemon, SIGTERM) / 1e9, "<", 1);
-    (void)snprintf(what, sizeof what, "restart to ready with %zu sandboxes after SIGKILL, s", sandboxes);
-    print_ratio(what, (double)daemon_restart(daemon, SIGKILL) / 1e9, "<", 1);
-    print_ratio("resident memory after the restart, MiB", (double)daemon_resident_kib(daemon) / 1024, "<",
+    const struct load empty = {.daemon = daemon,
+                               .verb = DELETE,
+                               .prefix = "fill",
+                               .clients = FILL_CLIENTS,
+                               .count = bench->options.sandboxes[MANY] / FILL_CLIENTS};
+    printf("With %zu sandboxes:\n", bench->options.sandboxes[MANY]);
+    print_ratio("  resident memory of chand, MiB", (double)daemon_resident_kib(daemon) / 1024, "<", 64);
+    print_ratio("  restart to ready after SIGTERM, s", (double)daemon_restart(daemon, SIGTERM) / 1e9, "<", 1);
+    print_ratio("  restart to ready after SIGKILL, s", (double)daemon_restart(daemon, SIGKILL) / 1e9, "<", 1);
+    print_ratio("  resident memory after the restart, MiB", (double)daemon_resident_kib(daemon) / 1024, "<",
                 64);
-    double rate = load_run(daemon, DELETE, "fill", "fill", FILL_CLIENTS, sandboxes / FILL_CLIENTS, NULL);
-    printf("deleted them with %d clients at %.0f/s\n", FILL_CLIENTS, rate);
-    print_ratio("resident memory after they were deleted, MiB", (double)daemon_resident_kib(daemon) / 1024,
-                "<", 64);
+    double rate = load_run(&empty, NULL);
+    printf("Deleted them with %d clients at %.0f/s\n", FILL_CLIENTS, rate);
+    print_ratio("  resident memory after that, MiB", (double)daemon_resident_kib(daemon) / 1024, "<", 64);
+}
+
+static void fill(const struct daemon *daemon, size_t clients, size_t sandboxes)
+{
+    const struct load load = {.daemon = daemon,
+                              .verb = CREATE,
+                              .template_id = "fill",
+                              .prefix = "fill",
+                              .clients = clients,
+                              .count = sandboxes / clients};
+    double rate = load_run(&load, NULL);
+    printf("made %zu sandboxes of %d KiB with %zu client%s at %.0f/s\n", sandboxes, FILL_BYTES >> 10, clients,
+           clients == 1 ? "" : "s", rate);
 }
 
 static size_t number(const char *text)
@@ -179,13 +217,11 @@ static size_t number(const char *text)
 
 static void parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"chand", required_argument, NULL, 'c'},
-                                          {"directory", required_argument, NULL, 'd'},
-                                          {"shm", required_argument, NULL, 's'},
-                                          {"rounds", required_argument, NULL, 'r'},
-                                          {"existing", required_argument, NULL, 'e'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"chand", required_argument, NULL, 'c'},    {"directory", required_argument, NULL, 'd'},
+        {"shm", required_argument, NULL, 's'},      {"rounds", required_argument, NULL, 'r'},
+        {"existing", required_argument, NULL, 'e'}, {"region-kib", required_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (letter) {
@@ -201,12 +237,15 @@ static void parse(int argc, char **argv, struct options *options)
         case 'r':
             options->rounds = number(optarg);
             break;
+        case 'k':
+            options->region_bytes = number(optarg) << 10;
+            break;
         case 'e':
             options->sandboxes[MANY] = number(optarg);
             break;
         default:
             printf("usage: chan-bench-control --chand PROGRAM [--directory DIR] [--shm DIR] [--rounds N]"
-                   " [--existing N]\n");
+                   " [--existing N] [--region-kib N]\n");
             exit(letter == 'h' ? 0 : 2);
         }
     }
@@ -220,8 +259,11 @@ static void parse(int argc, char **argv, struct options *options)
 
 int main(int argc, char **argv)
 {
-    static struct bench bench = {
-        .options = {.directory = "/tmp", .shm = "/dev/shm", .rounds = 7, .sandboxes = {10, 10000}}};
+    static struct bench bench = {.options = {.directory = "/tmp",
+                                             .shm = "/dev/shm",
+                                             .rounds = 7,
+                                             .region_bytes = 1 << 20,
+                                             .sandboxes = {10, 10000}}};
     struct options *options = &bench.options;
     parse(argc, argv, options);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
@@ -229,23 +271,22 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; i < POPULATIONS; i++) {
         daemon_start(&bench.daemons[i], options->program, options->directory, options->shm);
-        load_template(&bench.daemons[i], "measured", MEASURED_BYTES);
+        load_template(&bench.daemons[i], "measured", options->region_bytes);
         load_template(&bench.daemons[i], "fill", FILL_BYTES);
     }
     bench.bare = bare_open(bench.daemons[FEW].directory);
-    (void)load_run(&bench.daemons[FEW], CREATE, "fill", "fill", 1, options->sandboxes[FEW], NULL);
-    double rate = load_run(&bench.daemons[MANY], CREATE, "fill", "fill", FILL_CLIENTS,
-                           options->sandboxes[MANY] / FILL_CLIENTS, NULL);
-    printf("made %zu sandboxes of %d KiB with %d clients at %.0f/s; resident %.1f MiB\n",
-           options->sandboxes[MANY], FILL_BYTES >> 10, FILL_CLIENTS, rate,
-           (double)daemon_resident_kib(&bench.daemons[MANY]) / 1024);
+    fill(&bench.daemons[FEW], 1, options->sandboxes[FEW]);
+    fill(&bench.daemons[MANY], FILL_CLIENTS, options->sandboxes[MANY]);
     for (size_t round = 0; round < options->rounds; round++) {
         run_round(&bench, round);
     }
-    printf("%zu rounds, regions of %d KiB, state in %s\n", options->rounds, MEASURED_BYTES >> 10,
-           options->directory);
+    printf("%zu rounds, regions of %zu KiB in %s, state in %s\n", options->rounds,
+           options->region_bytes >> 10, options->shm, options->directory);
     print_figures(&bench);
-    print_ratios(&bench);
+    printf("\n");
+    print_population(&bench, FEW);
+    print_population(&bench, MANY);
+    print_growth(&bench);
     print_large(&bench);
     bare_close(bench.bare);
     daemon_end_all();
