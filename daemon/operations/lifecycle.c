@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/operations/internal.h"
 
 enum { IDEMPOTENCY_KEY_MAX = 128 };
@@ -53,6 +54,7 @@ static int set_key(struct change *change, const char *id, const char *fields, st
         (void)snprintf(change->key.key, sizeof change->key.key, "tcp:%s", key);
     (void)snprintf(change->key.request, sizeof change->key.request, "%s %s%s",
                    operation_word(change->operation), id, fields);
+    change->key.created_ms = clock_real_ms();
     change->has_key = true;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fixture.h"
 
 static struct sandbox_view view;
@@ -238,6 +239,25 @@ START_TEST(a_key_does_a_request_once)
 }
 END_TEST
 
+START_TEST(a_key_outlives_the_passes_of_the_collector)
+{
+    (void)create_sandbox("s", "t");
+    fx.caller.idempotency_key = "k1";
+    int64_t before_ms = clock_real_ms();
+    assert_works(pause_it("s"));
+    fx.caller.idempotency_key = NULL;
+    assert_works(resume_it("s", NULL));
+    size_t removed = 0;
+    assert_works(store_prune(fx.store, 1000, before_ms, 100, &removed, &fx.err));
+    ck_assert_uint_eq(removed, 0);
+    fx.caller.idempotency_key = "k1";
+    assert_works(pause_it("s"));
+    ck_assert_int_eq(view.row.state, SANDBOX_RUNNING);
+    assert_works(store_prune(fx.store, 1000, clock_real_ms() + 1, 100, &removed, &fx.err));
+    ck_assert_uint_eq(removed, 1);
+}
+END_TEST
+
 START_TEST(a_key_is_for_one_request)
 {
     create_owned("s", (struct owner_spec){.kind = OWNER_LEASE, .lease_seconds = 60});
@@ -333,6 +353,7 @@ TCase *lifecycle_tests(void)
     tcase_add_test(tests, only_leases_are_renewed);
     tcase_add_test(tests, actions_honour_if_match);
     tcase_add_test(tests, a_key_does_a_request_once);
+    tcase_add_test(tests, a_key_outlives_the_passes_of_the_collector);
     tcase_add_test(tests, a_key_is_for_one_request);
     tcase_add_test(tests, a_repeated_resume_does_not_need_its_process_any_more);
     tcase_add_test(tests, a_failed_request_keeps_no_key);
