@@ -9,7 +9,8 @@
 #include "cli/values.h"
 
 static const struct option list_options[] = {
-    {"since", 0, VALUE_TEXT, "REVISION", "only what happened after this revision (default: 0)", NULL},
+    {"since", 0, VALUE_TEXT, "REVISION", "only what happened after this revision (default: all that is kept)",
+     NULL},
     {"limit", 0, VALUE_TEXT, "NUMBER", "about so many at most; a revision is never cut in two (default: all)",
      NULL},
     {0},
@@ -53,7 +54,7 @@ static int print_events(struct context *context, const json_t *events)
 static int event_list(struct context *context)
 {
     static const struct page_source source = {"events", fetch_events, advance_revision};
-    struct cursor start = {.token = ""};
+    struct cursor start = {.token = "", .since = -1}; /* from the oldest that is kept */
     struct error err = ERROR_INIT;
     const char *since = arguments_value(&context->arguments, "since");
     if (since != NULL && parse_number("--since", since, 0, INT64_MAX, &start.since, &err) != 0)

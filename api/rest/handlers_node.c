@@ -25,7 +25,7 @@ void answer_nothing(struct answer *answer)
 
 int handle_event_list(const struct call *call, struct answer *answer, struct error *err)
 {
-    long long since = 0;
+    long long since = EVENTS_SINCE_OLDEST; /* when it is not given */
     long long limit = 0;
     struct event_row *rows = NULL;
     size_t count = 0;

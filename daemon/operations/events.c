@@ -15,7 +15,7 @@ int operations_event_list(struct operations *operations, const struct caller *ca
     if (store_read_begin(operations->config.store, &view, err) != 0)
         return -1;
     *newest = store_revision(view);
-    if (since < 0 || since > *newest)
+    if (since != EVENTS_SINCE_OLDEST && (since < 0 || since > *newest))
         return error_set(err, REASON_INVALID_PARAMETER,
                          "since is %lld, it must be 0 to %lld, the newest revision", (long long)since,
                          (long long)*newest);

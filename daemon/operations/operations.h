@@ -170,7 +170,8 @@ const char *on_rollback_word(enum on_rollback on_rollback);
 
 /* ---- events and node ---- */
 
-/* since < 0 or above the newest revision is REASON_INVALID_PARAMETER. free with store_event_list_free.
+/* since is a revision from 0 to the newest, else REASON_INVALID_PARAMETER, or EVENTS_SINCE_OLDEST. Only what
+ * names a revision can be answered with REASON_REVISION_COMPACTED. free with store_event_list_free.
  * *newest: the store's revision; *last: the revision to pass as since for the next page. */
 int operations_event_list(struct operations *operations, const struct caller *caller, int64_t since,
                           size_t limit, struct event_row **ret, size_t *count, int64_t *last, int64_t *newest,

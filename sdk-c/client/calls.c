@@ -145,9 +145,14 @@ int chan_client_event_list(struct chan_client *client, int64_t since, unsigned i
                            struct chan_reply *reply)
 {
     char path[96];
-    int used = snprintf(path, sizeof path, "/v1/events?since=%" PRId64, since);
+    char from[32] = "";
+    char most[24] = "";
+    if (since >= 0)
+        (void)snprintf(from, sizeof from, "since=%" PRId64, since);
     if (limit != 0)
-        (void)snprintf(path + used, sizeof path - (size_t)used, "&limit=%u", limit);
+        (void)snprintf(most, sizeof most, "%slimit=%u", from[0] != '\0' ? "&" : "", limit);
+    (void)snprintf(path, sizeof path, "/v1/events%s%s%s", from[0] != '\0' || most[0] != '\0' ? "?" : "", from,
+                   most);
     const struct call call = {.method = "GET", .path = path, .expect_object = true};
     return client_perform(client, &call, reply);
 }

@@ -135,7 +135,8 @@ CHAN_API int chan_client_template_list(struct chan_client *client, unsigned int 
 CHAN_API int chan_client_sandbox_list(struct chan_client *client, unsigned int limit, const char *page_token,
                                       struct chan_reply *reply);
 
-/* Events after the revision `since`; the answer's lastRevision is the next page's since. */
+/* Events after the revision `since`, which must still be kept (410 when not); below 0: from the oldest that
+ * is kept. The answer's lastRevision is the next page's since. */
 CHAN_API int chan_client_event_list(struct chan_client *client, int64_t since, unsigned int limit,
                                     struct chan_reply *reply);
 

@@ -98,6 +98,12 @@ START_TEST(every_call_has_its_path)
     assert_asked("POST /v1/sandboxes/s/resume HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_event_list(client, 7, 9, &reply), 0);
     assert_asked("GET /v1/events?since=7&limit=9 HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_event_list(client, 0, 0, &reply), 0);
+    assert_asked("GET /v1/events?since=0 HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_event_list(client, -1, 9, &reply), 0);
+    assert_asked("GET /v1/events?limit=9 HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_event_list(client, -1, 0, &reply), 0);
+    assert_asked("GET /v1/events HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_node_get(client, &reply), 0);
     assert_asked("GET /v1/node HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_ready(client, &reply), 0);

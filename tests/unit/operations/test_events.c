@@ -117,10 +117,36 @@ START_TEST(a_revision_is_never_cut_in_two)
 }
 END_TEST
 
+START_TEST(without_a_start_all_that_is_kept)
+{
+    assert_works(list(EVENTS_SINCE_OLDEST, 0));
+    ck_assert_uint_eq(count, 0);
+    ck_assert_int_eq(last, 0);
+    for (const char *id = "abcdef"; *id != '\0'; id++)
+        put_template(id, false, 0);
+    assert_works(list(EVENTS_SINCE_OLDEST, 0));
+    ck_assert_uint_eq(count, 6);
+    store_event_list_free(events, count);
+    size_t removed = 0;
+    assert_works(store_prune(fx.store, 2, 0, 100, &removed, &fx.err));
+    assert_fails(list(0, 0), REASON_REVISION_COMPACTED, "up to revision 4");
+    assert_fails(list(3, 0), REASON_REVISION_COMPACTED, "");
+    assert_works(list(EVENTS_SINCE_OLDEST, 1));
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(events[0].revision, 5);
+    ck_assert_int_eq(last, 5);
+    store_event_list_free(events, count);
+    assert_works(store_prune(fx.store, 0, 0, 100, &removed, &fx.err));
+    assert_works(list(EVENTS_SINCE_OLDEST, 0));
+    ck_assert_uint_eq(count, 0);
+    ck_assert_int_eq(last, 6);
+}
+END_TEST
+
 START_TEST(bad_starts)
 {
     put_template("t", true, 0);
-    assert_fails(list(-1, 0), REASON_INVALID_PARAMETER, "since is -1");
+    assert_fails(list(-2, 0), REASON_INVALID_PARAMETER, "since is -2");
     assert_fails(list(newest_revision() + 1, 0), REASON_INVALID_PARAMETER, "the newest revision");
     assert_fails(list(0, 1001), REASON_INVALID_PARAMETER, "at most 1000");
     assert_works(list(newest_revision(), 0));
@@ -166,6 +192,7 @@ TCase *events_tests(void)
     tcase_add_test(tests, a_create_that_failed_is_told);
     tcase_add_test(tests, pages_follow_each_other);
     tcase_add_test(tests, a_revision_is_never_cut_in_two);
+    tcase_add_test(tests, without_a_start_all_that_is_kept);
     tcase_add_test(tests, bad_starts);
     tcase_add_test(tests, node_counts);
     return tests;
