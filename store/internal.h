@@ -16,8 +16,8 @@ enum {
     READER_CACHE_KIB = 512,
     CHECKPOINT_CACHE_KIB = 64, /* a checkpoint copies from file to file */
 
-    CHECKPOINT_PAGES = 4000,     /* each time the WAL has grown by so many pages there is a checkpoint, */
-    CHECKPOINT_MAX_PAGES = 8000, /* from this length on by the leader, between two commits */
+    CHECKPOINT_PAGES = 8000,      /* each time the WAL has grown by so many pages there is a checkpoint, */
+    CHECKPOINT_MAX_PAGES = 16000, /* from this length on by the leader, between two commits */
 
     EVENTS_PER_UNIT_MAX = 256 /* an event's key is its unit's revision times this, and its place in it */
 };

@@ -17,6 +17,8 @@
 
 #include "base/error.h"
 
+enum { PAGE_BYTES = 1024 }; /* of the database, from its creation on */
+
 /* One slot of a connection's cache each. The SQL stands where it is used. */
 enum statement {
     STATEMENT_BEGIN_READ,

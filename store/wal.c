@@ -13,7 +13,7 @@
 #include "store/internal.h"
 
 enum {
-    WAL_FRAME_BYTES = 4096 + 24,
+    WAL_FRAME_BYTES = PAGE_BYTES + 24,
     WAL_HEADER_BYTES = 32,
     SPACE_SHARE = 8, /* on a small disk the room is worth more than the speed: take at most this part of it */
     ZEROS_BYTES = 1 << 16

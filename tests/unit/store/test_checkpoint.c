@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "store/internal.h" /* CHECKPOINT_MAX_PAGES */
+#include "store/internal.h" /* CHECKPOINT_MAX_PAGES, PAGE_BYTES */
 #include "tests/unit/store/support.h"
 
-enum { WRITERS = 4, PAGE_BYTES = 4096 };
+enum { WRITERS = 4 };
 
 struct load {
     struct store *store;
