@@ -29,6 +29,7 @@ struct chand {
     struct settings settings;
     struct log log;
     int lock_fd;
+    uint64_t descriptors; /* so many may be open */
     struct metrics *metrics;
     struct store *store;
     struct regions *regions;
@@ -57,9 +58,9 @@ static int open_store(struct chand *chand, struct error *err)
 {
     const char *state_directory = settings_text(&chand->settings, SETTING_STATE_DIR);
     char path[PATH_MAX];
-    if (startup_directory(state_directory, 0700, err) != 0)
+    if (startup_directory(state_directory, 0700, true, err) != 0)
         return error_wrap(err, "state-dir: ");
-    if (startup_directory(settings_text(&chand->settings, SETTING_RUNTIME_DIR), 0755, err) != 0)
+    if (startup_directory(settings_text(&chand->settings, SETTING_RUNTIME_DIR), 0755, false, err) != 0)
         return error_wrap(err, "runtime-dir: ");
     if (startup_lock(state_directory, &chand->lock_fd, err) != 0 ||
         path_in(state_directory, "chan.db", path, err) != 0)
@@ -118,6 +119,20 @@ static int open_operations(struct chand *chand, struct error *err)
     return operations_new(&config, &chand->operations, err);
 }
 
+/* A quarter of the descriptors at most, so that idle connections cannot take those with which the others are
+ * served. */
+static unsigned int connection_limit(const struct chand *chand)
+{
+    uint64_t limit = settings_number(&chand->settings, SETTING_CONNECTION_LIMIT);
+    if (limit <= chand->descriptors / 4)
+        return (unsigned int)limit;
+    char possible[24];
+    (void)snprintf(possible, sizeof possible, "%llu", (unsigned long long)chand->descriptors / 4);
+    log_write(&chand->log, LOG_LEVEL_WARNING, "the limit of open files does not allow for connection-limit",
+              "possible", possible, NULL);
+    return (unsigned int)(chand->descriptors / 4);
+}
+
 static int start_rest(struct chand *chand, struct error *err)
 {
     const struct settings *settings = &chand->settings;
@@ -135,7 +150,7 @@ static int start_rest(struct chand *chand, struct error *err)
         .socket_group = settings_text(settings, SETTING_SOCKET_GROUP),
         .tcp_address = tcp_address[0] != '\0' ? tcp_address : NULL,
         .workers = (unsigned int)settings_number(settings, SETTING_WORKERS),
-        .connection_limit = (unsigned int)settings_number(settings, SETTING_CONNECTION_LIMIT),
+        .connection_limit = connection_limit(chand),
         .idle_seconds = (unsigned int)settings_number(settings, SETTING_IDLE_TIMEOUT),
         .body_limit = BODY_LIMIT,
         .header_limit = HEADER_LIMIT,
@@ -151,9 +166,10 @@ static int start_rest(struct chand *chand, struct error *err)
 static int start(struct chand *chand, struct error *err)
 {
     int64_t begin_ns = clock_monotonic_ns();
-    if (startup_descriptor_limit(err) != 0 || metrics_new(CHAN_VERSION, &chand->metrics, err) != 0 ||
-        open_store(chand, err) != 0 || open_regions(chand, err) != 0 || open_reclaim(chand, err) != 0 ||
-        open_operations(chand, err) != 0 || start_rest(chand, err) != 0)
+    if (startup_standard_descriptors(err) != 0 || startup_descriptor_limit(&chand->descriptors, err) != 0 ||
+        metrics_new(CHAN_VERSION, &chand->metrics, err) != 0 || open_store(chand, err) != 0 ||
+        open_regions(chand, err) != 0 || open_reclaim(chand, err) != 0 || open_operations(chand, err) != 0 ||
+        start_rest(chand, err) != 0)
         return -1;
     if (reclaim_repair(chand->reclaim, err) != 0)
         return error_wrap(err, "repairing the state: ");
@@ -190,7 +206,8 @@ static int run(struct chand *chand)
     (void)sigaddset(&signals, SIGINT);
     (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)umask(0077); /* what others may use is opened to them by name */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow so far is an error of one call */
+    (void)umask(0077);              /* what others may use is opened to them by name */
 
     struct error err = ERROR_INIT;
     int code = EXIT_CODE_OK;

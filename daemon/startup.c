@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-int startup_directory(const char *path, mode_t mode, struct error *err)
+int startup_directory(const char *path, mode_t mode, bool is_private, struct error *err)
 {
     if (mkdir(path, mode) == 0) {
         if (chmod(path, mode) == 0) /* whatever the umask took away */
@@ -26,6 +26,9 @@ int startup_directory(const char *path, mode_t mode, struct error *err)
         return error_set_errno(err, REASON_INTERNAL, errno, "cannot look at the directory %s", path);
     if (!S_ISDIR(status.st_mode))
         return error_set(err, REASON_INTERNAL, "%s is not a directory; move it away", path);
+    if (is_private && (status.st_mode & S_IWOTH) != 0)
+        return error_set(err, REASON_INTERNAL, "everybody may write to %s; take that away: chmod o-w %s",
+                         path, path);
     return 0;
 }
 
@@ -58,13 +61,30 @@ int startup_lock(const char *state_directory, int *ret, struct error *err)
     return 0;
 }
 
-int startup_descriptor_limit(struct error *err)
+int startup_descriptor_limit(uint64_t *ret, struct error *err)
 {
+    enum { LIMIT_MIN = 256 };
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return error_set_errno(err, REASON_INTERNAL, errno, "cannot read the limit of open files");
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         return error_set_errno(err, REASON_INTERNAL, errno, "cannot raise the limit of open files");
+    if (limit.rlim_cur < LIMIT_MIN)
+        return error_set(err, REASON_RESOURCE_LIMIT,
+                         "the limit of open files is %llu, at least %d are needed (ulimit -n)",
+                         (unsigned long long)limit.rlim_cur, LIMIT_MIN);
+    *ret = limit.rlim_cur;
+    return 0;
+}
+
+int startup_standard_descriptors(struct error *err)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        if (open("/dev/null", O_RDWR) != fd) /* the lowest number that is free */
+            return error_set_errno(err, REASON_INTERNAL, errno, "cannot open /dev/null");
+    }
     return 0;
 }

@@ -344,19 +344,23 @@ START_TEST(a_missing_directory_is_made_with_its_mode)
     struct stat status;
     (void)snprintf(path, sizeof path, "%s/state", directory);
     (void)umask(0777);
-    ck_assert_msg(startup_directory(path, 0755, &err) == 0, "%s", err.detail);
+    ck_assert_msg(startup_directory(path, 0755, false, &err) == 0, "%s", err.detail);
     (void)umask(022);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_int_eq(status.st_mode & 07777, 0755);
-    ck_assert_int_eq(startup_directory(path, 0700, &err), 0);
+    ck_assert_int_eq(startup_directory(path, 0700, true, &err), 0);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_int_eq(status.st_mode & 07777, 0755);
+    ck_assert_int_eq(chmod(path, 0757), 0);
+    ck_assert_int_eq(startup_directory(path, 0700, false, &err), 0);
+    ck_assert_int_eq(startup_directory(path, 0700, true, &err), -1);
+    assert_detail_has("chmod o-w");
     ck_assert_int_eq(rmdir(path), 0);
     write_file("");
-    ck_assert_int_eq(startup_directory(file_path, 0700, &err), -1);
+    ck_assert_int_eq(startup_directory(file_path, 0700, true, &err), -1);
     assert_detail_has("not a directory");
     (void)snprintf(path, sizeof path, "%s/no/such", directory);
-    ck_assert_int_eq(startup_directory(path, 0700, &err), -1);
+    ck_assert_int_eq(startup_directory(path, 0700, true, &err), -1);
     assert_detail_has("No such file");
 }
 END_TEST
@@ -385,9 +389,30 @@ START_TEST(the_descriptor_limit_rises_to_the_hard_one)
     rlim_t hard = limit.rlim_max;
     limit.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(startup_descriptor_limit(&err), 0);
+    uint64_t raised = 0;
+    ck_assert_int_eq(startup_descriptor_limit(&raised, &err), 0);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, hard);
+    ck_assert_uint_eq(raised, hard);
+    limit.rlim_cur = limit.rlim_max = 255; /* each test is a process of its own */
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(startup_descriptor_limit(&raised, &err), -1);
+    assert_detail_has("at least 256");
+}
+END_TEST
+
+START_TEST(closed_standard_descriptors_are_taken)
+{
+    int old = dup(STDIN_FILENO);
+    ck_assert_int_eq(close(STDIN_FILENO), 0);
+    ck_assert_int_eq(startup_standard_descriptors(&err), 0);
+    struct stat status;
+    struct stat null;
+    ck_assert_int_eq(fstat(STDIN_FILENO, &status), 0);
+    ck_assert_int_eq(stat("/dev/null", &null), 0);
+    ck_assert_uint_eq(status.st_rdev, null.st_rdev);
+    (void)dup2(old, STDIN_FILENO);
+    (void)close(old);
 }
 END_TEST
 
@@ -414,6 +439,7 @@ int main(void)
     tcase_add_test(tests, a_missing_directory_is_made_with_its_mode);
     tcase_add_test(tests, a_state_directory_has_one_user);
     tcase_add_test(tests, the_descriptor_limit_rises_to_the_hard_one);
+    tcase_add_test(tests, closed_standard_descriptors_are_taken);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
