@@ -52,6 +52,8 @@ int owner_record_process(pid_t pid, const char *boot_id, struct owner_row *ret, 
     /* If the process that the descriptor names is still there now, it had the pid all the while. */
     if (pidfd_has_ended(pidfd) || (failed == 0 && is_dead(&stat)))
         return owner_gone(err, pid, "the process has ended:");
+    if (failed == -EMFILE || failed == -ENFILE || failed == -ENOMEM)
+        return no_pidfd(err, pid, -failed);
     if (failed < 0)
         return error_set_errno(err, REASON_OWNER_UNKNOWN, -failed,
                                "cannot read the start time of process %ld", (long)pid);

@@ -165,6 +165,24 @@ START_TEST(no_descriptor_is_a_resource_limit)
 }
 END_TEST
 
+START_TEST(one_descriptor_is_not_enough)
+{
+    struct rlimit old;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    int lowest = dup(STDERR_FILENO);
+    ck_assert_int_ge(lowest, 0);
+    ck_assert_int_eq(close(lowest), 0);
+    struct rlimit one = {.rlim_cur = (rlim_t)lowest + 1, .rlim_max = old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &one), 0);
+    struct owner_row ignored;
+    struct error err = ERROR_INIT;
+    int recorded = owner_record_process(getpid(), reclaim_boot_id(fixture.reclaim), &ignored, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    ck_assert_int_eq(recorded, -1);
+    ck_assert_int_eq(err.reason, REASON_RESOURCE_LIMIT);
+}
+END_TEST
+
 START_TEST(a_hidden_process_is_in_doubt)
 {
     pid_t pid = start_process();
@@ -252,6 +270,7 @@ TCase *owner_tests(void)
     tcase_add_test(tests, what_is_no_process_is_refused);
     tcase_add_test(tests, a_thread_is_refused);
     tcase_add_test(tests, no_descriptor_is_a_resource_limit);
+    tcase_add_test(tests, one_descriptor_is_not_enough);
     tcase_add_test(tests, a_hidden_process_is_in_doubt);
     tcase_add_test(tests, a_lease_runs_on_the_boot_clock);
     tcase_add_test(tests, a_lease_of_another_boot_runs_from_the_start);
