@@ -148,8 +148,28 @@ static int make_file(const struct regions *regions, int fd, struct region_row *r
     return 0;
 }
 
+/* Who is given the path must find the file there. */
+static int check_directory(const struct regions *regions, struct error *err)
+{
+    struct stat opened;
+    struct stat named;
+    if (fstat(regions->directory_fd, &opened) < 0)
+        return file_error(err, errno, "cannot examine %s", regions->directory);
+    bool found = stat(regions->directory, &named) == 0;
+    if (found && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
+        return 0;
+    if (!found && errno == EACCES) /* the path is for others */
+        return 0;
+    return error_set(err, REASON_INTERNAL,
+                     "%s is not the directory any more that it was at the start: it was moved or removed, or "
+                     "something is mounted over it; start chand again",
+                     regions->directory);
+}
+
 int region_create(struct regions *regions, struct region_row *row, struct error *err)
 {
+    if (check_directory(regions, err) < 0)
+        return -1;
     char staging[STAGING_NAME_SIZE];
     staging_name(row, staging);
     auto_close int fd = openat(regions->directory_fd, staging,

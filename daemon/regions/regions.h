@@ -50,7 +50,8 @@ int region_make_token(char out[STAGING_TOKEN_SIZE], struct error *err);
 /* Makes the file that `row` describes (name, staging_token, settings, uid, gid, epoch), steps 1 to 4, and
  * fills in row->identity. On failure nothing is left behind. REASON_FILE_EXISTS: something of that name is
  * there and is not ours. REASON_NO_SPACE: no room. REASON_UID_NOT_PERMITTED: chown refused.
- * REASON_RESOURCE_LIMIT: EMFILE, ENFILE or ENOMEM. Any thread. */
+ * REASON_RESOURCE_LIMIT: EMFILE, ENFILE or ENOMEM. REASON_INTERNAL also when the directory's path leads
+ * elsewhere by now. Any thread. */
 int region_create(struct regions *regions, struct region_row *row, struct error *err);
 
 /* Step 5: removes the staging name. Not there: fine. */

@@ -405,6 +405,25 @@ START_TEST(a_file_size_limit_is_a_resource_limit)
 }
 END_TEST
 
+START_TEST(a_directory_that_was_replaced_gets_no_file)
+{
+    char moved[sizeof fixture.directory + 8];
+    (void)snprintf(moved, sizeof moved, "%s-moved", fixture.directory);
+    struct region_row row = make_row("sb");
+    ck_assert_int_eq(rename(fixture.directory, moved), 0);
+    expect_failure(&row, REASON_INTERNAL);
+    ck_assert_int_eq(mkdir(fixture.directory, 0755), 0);
+    expect_failure(&row, REASON_INTERNAL);
+    ck_assert_uint_eq(count_files(), 0);
+    ck_assert_int_eq(rmdir(fixture.directory), 0);
+    ck_assert_int_eq(symlink(moved, fixture.directory), 0); /* it leads to the same directory */
+    create(&row);
+    ck_assert_int_eq(unlink(fixture.directory), 0);
+    ck_assert_int_eq(rename(moved, fixture.directory), 0);
+    ck_assert(exists(row.name));
+}
+END_TEST
+
 START_TEST(no_descriptor_leaks)
 {
     int before = dup(0);
@@ -497,6 +516,7 @@ TCase *create_tests(void)
     tcase_add_test(tests, hard_link_protection_is_explained_and_nothing_is_left);
     tcase_add_test(tests, no_descriptor_is_a_resource_limit);
     tcase_add_test(tests, a_file_size_limit_is_a_resource_limit);
+    tcase_add_test(tests, a_directory_that_was_replaced_gets_no_file);
     tcase_add_test(tests, no_descriptor_leaks);
     tcase_add_test(tests, many_threads);
     return tests;
