@@ -37,10 +37,21 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def open_files(process):
+    """What the descriptors of a process are, without those that it closes while we look."""
+    found = set()
+    for descriptor in (process / "fd").iterdir():
+        try:
+            found.add(os.readlink(descriptor))
+        except FileNotFoundError:
+            continue
+    return found
+
+
 def tcp_listeners(chand):
     """Every address that the daemon listens on by TCP, as (hex address, port)."""
     process = pathlib.Path("/proc") / str(chand.process.pid)
-    own = {os.readlink(one) for one in (process / "fd").iterdir()}
+    own = open_files(process)
     found = set()
     for table in ("tcp", "tcp6"):
         if not (process / "net" / table).exists():
