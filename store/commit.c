@@ -53,15 +53,16 @@ static int run_body(struct store *store, struct unit *unit)
     struct store_txn txn = {
         .view = &store->writer, .revision = store->writer.revision + 1, .now_ms = clock_real_ms()};
     writer->failed = false;
-    if (unit->fn(&txn, unit->argument, unit->err) < 0) {
+    int result = unit->fn(&txn, unit->argument, unit->err);
+    if (result < 0) {
         return -1;
     }
     if (writer->failed) { /* half of a change may be there, whatever the function thinks of it */
         return error_set(unit->err, REASON_INTERNAL,
                          "a unit of change went on after its store call had failed");
     }
-    if (unit->actor == NULL) {
-        return 0;
+    if (result > 0 || unit->actor == NULL) {
+        return result;
     }
     if (txn.events == 0) {
         return error_set(unit->err, REASON_INTERNAL, "%s of %s added no event", unit->actor->operation,
@@ -74,7 +75,7 @@ static int run_body(struct store *store, struct unit *unit)
     return 0;
 }
 
-/* Runs a unit of a batch of several. After -1 nothing of it is left in the transaction. */
+/* Runs a unit of a batch of several. Unless it answers 0, nothing of it is left in the transaction. */
 static int run_in_savepoint(struct store *store, struct unit *unit)
 {
     struct connection *writer = &store->writer.connection;
@@ -82,7 +83,7 @@ static int run_in_savepoint(struct store *store, struct unit *unit)
         return -1;
     }
     int result = run_body(store, unit);
-    if (result < 0 && in_transaction(store)) {
+    if (result != 0 && in_transaction(store)) {
         (void)query_run_plain(writer, STATEMENT_ROLLBACK_TO, "ROLLBACK TO unit", NULL);
     }
     if (in_transaction(store) &&
@@ -125,12 +126,28 @@ static int set_flushing(struct store *store, const struct unit *batch, struct er
     return 0;
 }
 
+/* SQLite would go on with a file that was removed or renamed, and all that is written would be lost with it.
+ */
+static int check_place(struct store *store, struct error *err)
+{
+    int moved = 0;
+    if (sqlite3_file_control(store->writer.connection.db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) !=
+            SQLITE_OK ||
+        moved == 0) {
+        return 0;
+    }
+    return error_set(err, REASON_STORE_FAILED,
+                     "the database %s was removed, renamed or replaced while it was in use; put it back, or "
+                     "start chand again",
+                     store->path);
+}
+
 static void run_batch(struct store *store, struct unit *batch)
 {
     int64_t start_ns = clock_monotonic_ns();
     struct error err = ERROR_INIT;
     struct connection *writer = &store->writer.connection;
-    if (set_flushing(store, batch, &err) < 0 ||
+    if (check_place(store, &err) < 0 || set_flushing(store, batch, &err) < 0 ||
         query_run_plain(writer, STATEMENT_BEGIN_WRITE, "BEGIN IMMEDIATE", &err) < 0) {
         (void)error_wrap(&err, "beginning a transaction: ");
         fail_all(batch, &err);

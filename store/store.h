@@ -117,15 +117,15 @@ struct store_actor {
     const char *result;
 };
 
-/* The callback returns 0, or -1 with err to roll this unit (and no other) back. It runs on the leader's
- * thread while its caller waits, so it must not depend on the thread, nor block on anything another writer
- * may hold. The commit may still fail after it: it must only touch the transaction and outputs that count
- * once store_write has returned 0. */
+/* The callback returns 0, or -1 with err to roll this unit (and no other) back, or 1 when all is as wanted
+ * and nothing is to be written. It runs on the leader's thread while its caller waits, so it must not depend
+ * on the thread, nor block on anything another writer may hold. The commit may still fail after it: it must
+ * only touch the transaction and outputs that count once store_write has returned 0. */
 typedef int (*store_write_fn)(struct store_txn *txn, void *argument, struct error *err);
 
-/* Runs fn and commits, as described on top. An error of fn is handed back as it is; a full disk is
- * REASON_STORE_FULL, anything else REASON_STORE_FAILED. After -1 nothing of the unit is in the database. Any
- * thread. */
+/* Runs fn and commits, as described on top. 1 when fn said so and what it has read is on disk. An error of fn
+ * is handed back as it is; a full disk is REASON_STORE_FULL, anything else REASON_STORE_FAILED. After -1
+ * nothing of the unit is in the database. Any thread. */
 int store_write(struct store *store, const struct store_actor *actor, store_write_fn fn, void *argument,
                 struct error *err);
 

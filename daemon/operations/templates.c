@@ -13,7 +13,6 @@ struct template_change {
     const char *id;
     const struct template_row *wanted;
     bool found;
-    bool unchanged; /* the unit was given up because there is nothing to do */
     struct template_row row;
 };
 
@@ -55,13 +54,10 @@ static int load(struct template_change *change, struct store_view *view, struct 
 static int write_put(struct store_txn *txn, void *argument, struct error *err)
 {
     struct template_change *change = argument;
-    change->unchanged = false;
     if (load(change, store_txn_view(txn), err) != 0)
         return -1;
-    if (change->found && same_content(&change->row, change->wanted)) {
-        change->unchanged = true;
-        return error_set(err, REASON_INTERNAL, "nothing changes");
-    }
+    if (change->found && same_content(&change->row, change->wanted))
+        return 1;
     /* The store's calls set times and revision only; the annotations are lent. */
     struct template_row row = *change->wanted;
     if (store_template_put(txn, &row, err) != 0)
@@ -87,11 +83,9 @@ int operations_template_put(struct operations *operations, const struct caller *
     char who[WHO_SIZE];
     describe_caller(caller, who);
     struct store_actor actor = make_actor(caller, who, OPERATION_TEMPLATE_PUT, id, "ok");
-    struct error failure = ERROR_INIT;
-    if (store_write(operations->config.store, &actor, write_put, &change, &failure) != 0 &&
-        !change.unchanged) {
+    if (store_write(operations->config.store, &actor, write_put, &change, err) < 0) {
         template_row_clear(&change.row);
-        return error_hand_over(err, &failure);
+        return -1;
     }
     *created = !change.found;
     *ret = change.row;

@@ -255,6 +255,103 @@ START_TEST(test_units_share_a_commit)
 }
 END_TEST
 
+/* ---- nothing to write ---- */
+
+static int change_nothing(struct store_txn *txn, void *argument, struct error *err)
+{
+    return store_template_put(txn, argument, err) < 0 ? -1 : 1;
+}
+
+START_TEST(test_nothing_to_write)
+{
+    char path[PATH_SIZE];
+    path_of("nothing.db", path);
+    struct store *store = open_store("nothing.db");
+    struct error err = ERROR_INIT;
+    struct template_row row;
+    fill_template(&row, "tpl", "{}");
+    ck_assert_int_eq(write_unit(store, change_nothing, &row, &err), 1);
+    template_row_clear(&row);
+    ck_assert_int_eq(sql_int(path, "SELECT (SELECT count(*) FROM template) + (SELECT count(*) FROM event)"
+                                   " + (SELECT count(*) FROM audit)"),
+                     0);
+    store_close(store);
+}
+END_TEST
+
+/* Odd ones find that all is as wanted, which others of the same commit may just have written. */
+static int write_or_not(struct store_txn *txn, void *argument, struct error *err)
+{
+    const struct writer *writer = argument;
+    return writer->number % 2 == 1 ? 1 : add_event(txn, "x", err);
+}
+
+static void *maybe_writer(void *argument)
+{
+    struct writer *writer = argument;
+    writer->result = write_unit(writer->scene->store, write_or_not, writer, &writer->err);
+    return NULL;
+}
+
+/* Not 0 makes SQLite refuse the commit. */
+static int refuse_second(void *context)
+{
+    const struct scene *scene = context;
+    return scene->commits == 1;
+}
+
+START_TEST(test_a_commit_that_fails_fails_all)
+{
+    char path[PATH_SIZE];
+    path_of("refused.db", path);
+    struct scene scene = {.commits = 0};
+    struct store_config config = {.path = path, .on_commit = note_commit, .context = &scene};
+    struct error err = ERROR_INIT;
+    ck_done(store_open(&config, &scene.store, &err), err);
+    (void)sqlite3_commit_hook(scene.store->writer.connection.db, refuse_second, &scene);
+    ck_assert_int_eq(pthread_barrier_init(&scene.led, NULL, 2), 0);
+    struct writer leader = {.scene = &scene};
+    ck_assert_int_eq(pthread_create(&leader.thread, NULL, lead_writer, &leader), 0);
+    (void)pthread_barrier_wait(&scene.led);
+    struct writer followers[FOLLOWERS];
+    for (int i = 0; i < FOLLOWERS; i++) {
+        followers[i] = (struct writer){.scene = &scene, .number = i};
+        ck_assert_int_eq(pthread_create(&followers[i].thread, NULL, maybe_writer, &followers[i]), 0);
+    }
+    ck_assert_int_eq(pthread_join(leader.thread, NULL), 0);
+    ck_assert_int_eq(leader.result, 0);
+    for (int i = 0; i < FOLLOWERS; i++) {
+        ck_assert_int_eq(pthread_join(followers[i].thread, NULL), 0);
+        ck_assert_int_eq(followers[i].result, -1);
+        ck_assert_int_eq(followers[i].err.reason, REASON_STORE_FAILED);
+    }
+    ck_assert_uint_eq(scene.commits, 1);
+    store_close(scene.store);
+    ck_assert_int_eq(sql_int(path, "SELECT count(*) FROM event"), 1);
+    (void)pthread_barrier_destroy(&scene.led);
+}
+END_TEST
+
+START_TEST(test_a_database_that_was_moved)
+{
+    char path[PATH_SIZE];
+    char moved[PATH_SIZE];
+    path_of("here.db", path);
+    path_of("there.db", moved);
+    struct store *store = open_store("here.db");
+    struct error err = ERROR_INIT;
+    put_default_template(store);
+    ck_assert_int_eq(rename(path, moved), 0);
+    struct sandbox_row row;
+    fill_sandbox(&row, "sb", "tpl", true);
+    ck_refused(insert_sandbox(store, &row, &err), err, REASON_STORE_FAILED);
+    ck_assert_ptr_nonnull(strstr(err.detail, "while it was in use"));
+    ck_assert_int_eq(rename(moved, path), 0);
+    ck_done(insert_sandbox(store, &row, &err), err);
+    store_close(store);
+}
+END_TEST
+
 /* ---- many threads ---- */
 
 enum { THREADS = 8, WRITES = 40, ALL_WRITES = THREADS * WRITES };
@@ -413,6 +510,9 @@ TCase *write_case(void)
     tcase_add_test(tcase, test_ignored_failure_is_not_committed);
     tcase_add_test(tcase, test_views);
     tcase_add_test(tcase, test_units_share_a_commit);
+    tcase_add_test(tcase, test_nothing_to_write);
+    tcase_add_test(tcase, test_a_commit_that_fails_fails_all);
+    tcase_add_test(tcase, test_a_database_that_was_moved);
     tcase_add_test(tcase, test_many_threads);
     tcase_add_test(tcase, test_intent_outlives_the_process);
     return tcase;
