@@ -68,6 +68,9 @@ void event_row_clear(struct event_row *row);
 
 /* Pages: rows with id > after_id (NULL or "" for the first), ascending, at most limit. *ret is an array of
  * *count rows, to be freed with the matching ..._list_free. */
+/* A page of templates ends too with the row that brings its annotations to so many bytes: a client decides
+ * how long they are, and how many of them it asks for. */
+enum { TEMPLATE_PAGE_BYTES = 1024 * 1024 };
 int store_template_list(struct store_view *view, const char *after_id, size_t limit,
                         struct template_row **ret, size_t *count, struct error *err);
 void store_template_list_free(struct template_row *rows, size_t count);

@@ -1,5 +1,6 @@
 /* Templates. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/internal.h"
 
@@ -61,8 +62,9 @@ int store_template_list(struct store_view *view, const char *after_id, size_t li
     query_bind_bits(&query, limit);
     struct template_row *rows = NULL;
     size_t filled = 0;
-    int step;
-    while ((step = query_step(&query, err)) > 0) {
+    size_t bytes = 0;
+    int step = 0;
+    while (bytes < TEMPLATE_PAGE_BYTES && (step = query_step(&query, err)) > 0) {
         struct template_row *grown = rows_grow(rows, filled, sizeof *rows, err);
         if (grown == NULL) {
             step = -1;
@@ -73,6 +75,7 @@ int store_template_list(struct store_view *view, const char *after_id, size_t li
             step = -1;
             break;
         }
+        bytes += strlen(rows[filled].annotations);
         filled++;
     }
     if (step < 0) {

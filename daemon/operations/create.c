@@ -137,6 +137,9 @@ static int check_quotas(const struct operations_limits *limits, struct store_vie
                         uint64_t bytes, struct error *err)
 {
     struct usage_row used;
+    /* The template may be older than the setting. */
+    if (check_quota("host's", "bytes of one region", bytes, 0, limits->max_region_bytes, err) != 0)
+        return -1;
     if (limits->node_regions != 0 || limits->node_bytes != 0) {
         if (store_usage_node(view, &used, err) != 0 ||
             check_quota("host's", "regions", 1, used.regions, limits->node_regions, err) != 0 ||

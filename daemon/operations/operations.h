@@ -103,6 +103,7 @@ struct page_request {
     size_t limit;
     const char *page_token;
 };
+/* A page may be shorter than its limit and yet not be the last, which may be empty. */
 int operations_template_list(struct operations *operations, const struct caller *caller,
                              const struct page_request *page, struct template_row **ret, size_t *count,
                              char next_token[PAGE_TOKEN_SIZE], struct error *err);

@@ -140,6 +140,14 @@ int operations_template_delete(struct operations *operations, const struct calle
     return done;
 }
 
+static size_t annotation_bytes(const struct template_row *rows, size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(rows[i].annotations);
+    return bytes;
+}
+
 int operations_template_list(struct operations *operations, const struct caller *caller,
                              const struct page_request *page, struct template_row **ret, size_t *count,
                              char next_token[PAGE_TOKEN_SIZE], struct error *err)
@@ -157,10 +165,13 @@ int operations_template_list(struct operations *operations, const struct caller 
     if (store_template_list(view, after_id, limit + 1, ret, count, err) != 0)
         return -1;
     next_token[0] = '\0';
+    bool more = annotation_bytes(*ret, *count) >= TEMPLATE_PAGE_BYTES; /* there may be */
     if (*count > limit) {
+        more = true;
         *count = limit;
         template_row_clear(&(*ret)[limit]);
-        page_token_make(PAGE_TEMPLATES, (*ret)[limit - 1].id, next_token);
     }
+    if (more)
+        page_token_make(PAGE_TEMPLATES, (*ret)[*count - 1].id, next_token);
     return 0;
 }

@@ -281,6 +281,19 @@ START_TEST(quotas_of_the_host)
 }
 END_TEST
 
+START_TEST(a_template_older_than_the_maximum)
+{
+    put_template("t", true, 262144);
+    (void)create_sandbox("a", "t");
+    fx.limits.max_region_bytes = 131072;
+    fixture_reopen();
+    struct sandbox_spec spec = {.template_id = "t"};
+    create_fails("s", &spec, REASON_QUOTA_EXCEEDED,
+                 "bytes of one region: asked 262144, used 0, allowed 131072");
+    ck_assert_int_eq(get_sandbox("a").row.state, SANDBOX_RUNNING);
+}
+END_TEST
+
 START_TEST(quotas_of_a_user)
 {
     if (geteuid() != 0)
@@ -435,6 +448,7 @@ TCase *sandboxes_tests(void)
     tcase_add_test(tests, an_ordinary_user_gives_no_files_away);
     tcase_add_test(tests, a_strangers_file_is_in_the_way);
     tcase_add_test(tests, quotas_of_the_host);
+    tcase_add_test(tests, a_template_older_than_the_maximum);
     tcase_add_test(tests, quotas_of_a_user);
     tcase_add_test(tests, a_failed_create_returns_its_quota);
     tcase_add_test(tests, if_match_of_a_sandbox);

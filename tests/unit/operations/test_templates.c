@@ -283,6 +283,48 @@ START_TEST(pages_are_complete_and_without_repeats)
 }
 END_TEST
 
+/* 24 templates of 64 times 4 KiB are 6 MiB, whatever limit is asked for. */
+START_TEST(long_annotations_make_short_pages)
+{
+    enum { COUNT = 24, PAIRS = 64, VALUE = 4096 };
+    static char keys[PAIRS][8];
+    static char value[VALUE + 1];
+    struct string_pair pairs[PAIRS];
+    memset(value, 'v', VALUE);
+    for (int i = 0; i < PAIRS; i++) {
+        (void)snprintf(keys[i], sizeof keys[i], "k%d", i);
+        pairs[i] = (struct string_pair){.key = keys[i], .value = value};
+    }
+    struct template_spec spec = {.annotations = pairs, .annotation_count = PAIRS};
+    char id[16];
+    for (int i = 0; i < COUNT; i++) {
+        struct template_row row;
+        bool created = false;
+        (void)snprintf(id, sizeof id, "t%02d", i);
+        assert_works(operations_template_put(fx.operations, &fx.caller, id, &spec, &row, &created, &fx.err));
+        template_row_clear(&row);
+    }
+    char token[PAGE_TOKEN_SIZE] = "";
+    int seen = 0;
+    do {
+        char used[PAGE_TOKEN_SIZE];
+        memcpy(used, token, sizeof used);
+        struct page_request page = {.limit = 1000, .page_token = used[0] != '\0' ? used : NULL};
+        struct template_row *rows = NULL;
+        size_t count = 0;
+        assert_works(
+            operations_template_list(fx.operations, &fx.caller, &page, &rows, &count, token, &fx.err));
+        ck_assert_uint_le(count, 4);
+        for (size_t i = 0; i < count; i++) {
+            (void)snprintf(id, sizeof id, "t%02d", seen++);
+            ck_assert_str_eq(rows[i].id, id);
+        }
+        store_template_list_free(rows, count);
+    } while (token[0] != '\0');
+    ck_assert_int_eq(seen, COUNT);
+}
+END_TEST
+
 START_TEST(bad_pages_are_refused)
 {
     struct template_row *rows = NULL;
@@ -356,6 +398,7 @@ TCase *templates_tests(void)
     tcase_add_test(tests, if_match);
     tcase_add_test(tests, a_template_in_use_stays);
     tcase_add_test(tests, pages_are_complete_and_without_repeats);
+    tcase_add_test(tests, long_annotations_make_short_pages);
     tcase_add_test(tests, bad_pages_are_refused);
     tcase_add_test(tests, the_longest_id_makes_a_token);
     return tests;
