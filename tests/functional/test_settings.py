@@ -40,6 +40,7 @@ def test_version():
     (["--listen-tcp", "0.0.0.0:7880"], "allow-remote = yes"),
     (["--listen-tcp", "localhost:7880"], "not a numeric address"),
     (["--max-region-size", "3M"], "not a power of two"),
+    (["--default-region-size", "16K"], "out of range: 32768 to"),  # every template without a size would be refused
 ])
 def test_a_wrong_command_line_is_refused(arguments, part):
     answer = run(*arguments)
