@@ -12,14 +12,22 @@
  *   chan_close(channel);
  *
  * A session is what lies between a successful chan_connect() and the end of either side. The sides may start
- * in any order, and either may end, be killed and start again at any time. Results that every call below may
- * give: 0            done -EAGAIN      not now (time-out 0) -ETIMEDOUT   not within the time -ENOTCONN
- * chan_connect() has not succeeded yet -ECONNRESET  the peer started again, or the region's content was
- * replaced (rollback): the session is over, messages under way may be lost. What the peer had sent before is
- * still received first. chan_reconnect() starts a new session -EPIPE       the peer closed the channel; what
- * it had sent before is received first. chan_reconnect() waits for the next one -EPROTO      the peer wrote
- * something that no correct peer writes; nothing of it was used -ESTALE      (chan_reconnect) the region is
- * another one now: close channel and region, and open them again The last four stay until chan_reconnect().
+ * in any order, and either may end, be killed and start again at any time.
+ *
+ * Results that every call below may give:
+ * - 0: done
+ * - -EAGAIN: not now (time-out 0)
+ * - -ETIMEDOUT: not within the time
+ * - -ENOTCONN: chan_connect() has not succeeded yet
+ * - -ECONNRESET: the peer started again, or the region's content was replaced (rollback): the session is
+ * over, and messages under way may be lost. What the peer had sent before is still received first.
+ * chan_reconnect() starts a new session
+ * - -EPIPE: the peer closed the channel; what it had sent before is received first. chan_reconnect() waits
+ * for the next one
+ * - -EPROTO: the peer wrote something that no correct peer writes; nothing of it was used
+ * - -ESTALE (chan_reconnect): the region is another one now: close channel and region, and open them again
+ *
+ * The last four stay until chan_reconnect().
  *
  * A message that was sent is in the region, not yet with the peer's program: what has to be certain needs an
  * answer.
