@@ -29,8 +29,8 @@ struct store_txn;  /* a write in progress */
 struct store_config {
     const char *path;     /* the database file; made if missing, mode 0600 */
     unsigned int readers; /* read connections; 0 for the default of 4 */
-    /* Called after each durable transaction with its duration and the number of units in it; may be NULL.
-     * Runs on the leader's thread, must be quick. */
+    /* Called after each transaction that was committed, with its duration and the number of units in it; may
+     * be NULL. Runs on the leader's thread, must be quick. */
     void (*on_commit)(void *context, int64_t duration_ns, size_t units);
     void *context;
 };

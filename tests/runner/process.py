@@ -14,18 +14,26 @@ class Running:
     current = None
 
 
+def group_lives(process):
+    """Is any process of the group still there? Reaps the process itself, which would count as there."""
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def end_group(process):
-    """Ends the process and all that it started in its group."""
+    """Ends the process and all that it started in its group; each signal has 5 s to do it."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, kind)
         except ProcessLookupError:
             break
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            continue
-        time.sleep(0.2)  # children get a moment to clean up before the next signal
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and group_lives(process):
+            time.sleep(0.02)  # the pace of asking
 
 
 def last_line(log_path):
