@@ -100,6 +100,32 @@ struct sandbox_row {
     struct region_row region; /* only when has_region */
 };
 
+enum link_role { LINK_ROLE_SERVER, LINK_ROLE_CLIENT };
+
+struct link_end_row {
+    char type[16];            /* "vhost-user" */
+    char sandbox_id[ID_SIZE]; /* "" when the end belongs to no sandbox */
+    enum link_role role;
+    char socket_path[108]; /* role client only; else "" */
+    uint32_t mtu;          /* 0: not given */
+};
+
+enum link_row_state {
+    LINK_CREATING, /* intent: sockets and the dataplane's link may or may not exist */
+    LINK_READY,
+    LINK_DELETING
+};
+
+struct link_row {
+    char id[ID_SIZE];
+    struct link_end_row ends[2];
+    uid_t uid; /* who may enter the directory of an end that belongs to no sandbox */
+    gid_t gid;
+    enum link_row_state state;
+    int64_t revision;
+    int64_t created_ms, updated_ms;
+};
+
 struct event_row {
     int64_t revision;
     int64_t time_ms;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "daemon/links/links.h"
 #include "daemon/metrics.h"
 #include "daemon/reclaim/owner.h"
 #include "daemon/reclaim/reclaim.h"
@@ -43,6 +44,7 @@ struct operations_config {
     struct store *store;
     struct regions *regions;
     struct reclaim *reclaim;
+    struct links *links;
     struct metrics *metrics;
     struct operations_limits limits;
     const char *state_directory;
@@ -169,6 +171,52 @@ const char *region_state_word(enum region_state state);
 const char *region_layout_word(enum region_layout layout);
 const char *on_rollback_word(enum on_rollback on_rollback);
 
+/* ---- links ---- */
+
+struct link_end_spec {
+    const char *type;        /* "vhost-user"; NULL: the same */
+    const char *sandbox_id;  /* or NULL */
+    const char *role;        /* "server" or "client"; NULL: server */
+    const char *socket_path; /* with role client */
+    bool has_mtu;
+    uint64_t mtu; /* 68 to 65535 */
+};
+struct link_spec {
+    const struct link_end_spec *ends;
+    size_t end_count; /* must be 2 */
+};
+
+/* A link as it is answered. */
+struct link_view {
+    struct link_row row;
+    struct link_state state;
+};
+
+/* The same request again answers the existing link (*created false); another one of the same id is
+ * REASON_LINK_EXISTS. A sandbox that an end names must exist (REASON_SANDBOX_NOT_FOUND). When this returns 0
+ * both sockets of role server exist, so that a VMM may be started at once. After a failure nothing of it is
+ * left. */
+int operations_link_put(struct operations *operations, const struct caller *caller, const char *id,
+                        const struct link_spec *spec, struct link_view *ret, bool *created,
+                        struct error *err);
+int operations_link_get(struct operations *operations, const struct caller *caller, const char *id,
+                        struct link_view *ret, struct error *err);
+/* sandbox_id: only links with an end of that sandbox; NULL: all. free(*ret) */
+int operations_link_list(struct operations *operations, const struct caller *caller,
+                         const struct page_request *page, const char *sandbox_id, struct link_view **ret,
+                         size_t *count, char next_token[PAGE_TOKEN_SIZE], struct error *err);
+/* REASON_LINK_NOT_FOUND when there is none. */
+int operations_link_delete(struct operations *operations, const struct caller *caller, const char *id,
+                           struct error *err);
+
+/* Ready arguments for the VMM at that end of the link, as sandbox_qemu_arguments. */
+int link_qemu_arguments(const struct link_view *link, unsigned end, char ***ret);
+int link_cloud_hypervisor_arguments(const struct link_view *link, unsigned end, char ***ret);
+/* Names of the virtio-net and ring features in a mask ("mrg_rxbuf"), NULL-terminated, in one malloc'ed block.
+ */
+int link_feature_names(uint64_t features, char ***ret);
+const char *link_role_word(enum link_role role);
+
 /* ---- events and node ---- */
 
 /* since is a revision from 0 to the newest, else REASON_INVALID_PARAMETER, or EVENTS_SINCE_OLDEST. Only what
@@ -194,6 +242,8 @@ struct node_view {
     struct usage_row usage;
     struct operations_limits limits;
     struct reclaim_report reclaim;
+    uint64_t links;
+    struct links_report dataplane;
 };
 int operations_node_get(struct operations *operations, const struct caller *caller, struct node_view *ret,
                         struct error *err);
