@@ -65,9 +65,10 @@ struct end_operations {
     unsigned (*flush)(struct end *end);
     /* Bit i: pair i may have frames to send (it is started, whether or not it is enabled). */
     uint32_t (*sending_pairs)(const struct end *end);
-    /* Turns notifications on: of frames to send, and if `refill`, of buffers to receive into. True if there
-     * is something already. */
-    bool (*arm)(struct end *end, bool refill);
+    /* Turns notifications on: of frames to send on the pairs of the mask, and if `refill`, of buffers to
+     * receive into. True if there is something already. An end that cannot be notified (its front-end wants
+     * to be polled) asks for a visit by setting task->deadline, if that is 0 or later. */
+    bool (*arm)(struct end *end, uint32_t sending, bool refill);
     void (*disarm)(struct end *end);
 
     /* ---- on the control thread ---- */

@@ -29,9 +29,10 @@ struct worker_task {
     /* 0, or the monotonic time in ns at which a sleeping task wants a visit. */
     int64_t deadline;
 
+    struct worker *worker; /* whose task it is, or is to become; set by the task's owner */
+
     /* the worker's own */
-    struct worker *worker;
-    bool active;
+    bool added, active;
     unsigned index; /* in the worker's list of active tasks, or of sleeping ones */
     int64_t last_work;
 };
@@ -59,6 +60,17 @@ int worker_add(struct worker *worker, struct worker_task *task, struct error *er
 void worker_remove(struct worker *worker, struct worker_task *task);
 /* Makes a sleeping task active. */
 void worker_wake(struct worker_task *task);
+
+/* Around each call that writes to a peer's descriptor (an eventfd), from the worker's thread: such a write
+ * blocks when the peer made it so. The watchdog then interrupts it, and worker_write_end answers true: that
+ * descriptor is not to be written to any more. Costs two plain stores. */
+void worker_write_begin(struct worker_task *task);
+bool worker_write_end(struct worker_task *task);
+
+/* Interrupts a write to a peer's descriptor that has lasted since the call before. The control thread calls
+ * it every WORKER_WATCHDOG_MS. */
+enum { WORKER_WATCHDOG_MS = 50 };
+void worker_watchdog(struct worker *worker);
 
 /* A descriptor whose becoming readable wakes the task. Edge-triggered: nothing is ever read from it, so that
  * a busy worker does no system call for it, and a peer's descriptor cannot block. A descriptor that epoll
