@@ -62,14 +62,16 @@ void worker_remove(struct worker *worker, struct worker_task *task);
 void worker_wake(struct worker_task *task);
 
 /* Around each call that writes to a peer's descriptor (an eventfd), from the worker's thread: such a write
- * blocks when the peer made it so. The watchdog then interrupts it, and worker_write_end answers true: that
- * descriptor is not to be written to any more. Costs two plain stores. */
+ * blocks when the peer made it so. The watchdog then interrupts it (the write fails with EINTR) and
+ * worker_write_end answers true: see with poll(2) whether the descriptor can be written to, and if not, give
+ * it up. (A thread that merely had to wait for its CPU within the write is interrupted too.) Costs two plain
+ * stores. */
 void worker_write_begin(struct worker_task *task);
 bool worker_write_end(struct worker_task *task);
 
 /* Interrupts a write to a peer's descriptor that has lasted since the call before. The control thread calls
  * it every WORKER_WATCHDOG_MS. */
-enum { WORKER_WATCHDOG_MS = 50 };
+enum { WORKER_WATCHDOG_MS = 100 };
 void worker_watchdog(struct worker *worker);
 
 /* A descriptor whose becoming readable wakes the task. Edge-triggered: nothing is ever read from it, so that
