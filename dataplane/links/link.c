@@ -125,14 +125,14 @@ static void disarm(struct worker_task *task)
 static bool sleep_link(struct worker_task *task)
 {
     struct link *link = link_of(task);
-    if (link->paused)
-        return false;
-    task->deadline = stall_deadline(link);
     bool work = false;
-    for (unsigned side = 0; side < 2; side++) {
-        struct end *end = link->ends[side];
-        /* What is stalled waits for buffers of the other end, not for more frames. */
-        work |= end->operations->arm(end, ~link->stalled[side], link->stalled[1 - side] != 0);
+    if (!link->paused) {
+        task->deadline = stall_deadline(link);
+        for (unsigned side = 0; side < 2; side++) {
+            struct end *end = link->ends[side];
+            /* What is stalled waits for buffers of the other end, not for more frames. */
+            work |= end->operations->arm(end, ~link->stalled[side], link->stalled[1 - side] != 0);
+        }
     }
     if (work)
         disarm(task);
