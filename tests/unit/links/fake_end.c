@@ -52,6 +52,7 @@ static uint32_t sending_pairs(const struct end *end)
 static bool arm(struct end *end, uint32_t sending, bool refill)
 {
     struct fake_end *fake = (struct fake_end *)end;
+    sending &= atomic_load(&fake->pairs);
     atomic_store(&fake->armed, sending != 0);
     atomic_store(&fake->refill_armed, refill);
     bool work = refill && atomic_load(&fake->room) > 0;
