@@ -3,7 +3,8 @@
 
 As a module: class VM. As a command (for deploy/quickstart):
 
-    vm.py start DIRECTORY --kernel FILE --initramfs FILE [-- QEMU ARGUMENTS...]   prints QEMU's pid once the guest is up
+    vm.py start DIRECTORY --kernel FILE --initramfs FILE [--shared-memory] [-- QEMU ARGUMENTS...]
+                                              prints QEMU's pid once the guest is up
     vm.py run DIRECTORY COMMAND [SECONDS]     runs a shell command in the guest, prints its output, ends with its status
     vm.py qmp DIRECTORY COMMAND               one QMP command without arguments, such as stop, cont, quit
 """
@@ -129,13 +130,16 @@ class Lines:
 class VM:
     """One virtual machine. Its directory holds agent.sock, qmp.sock, console.log and qemu.log, and is the caller's."""
 
-    def __init__(self, directory, kernel=None, initramfs=None, arguments=(), accel=None, memory_mib=256):
+    def __init__(self, directory, kernel=None, initramfs=None, arguments=(), accel=None, memory_mib=256,
+                 shared_memory=False, reboots=False):
         self.directory = pathlib.Path(directory)
         self.kernel = kernel
         self.initramfs = initramfs
         self.arguments = list(arguments)
         self.accel = accel  # None: what works, found out at launch
         self.memory_mib = memory_mib
+        self.shared_memory = shared_memory  # as vhost-user needs it
+        self.reboots = reboots              # False: a guest that reboots ends QEMU
         self.process = None
         self.agent = None
         self.monitor = None
@@ -149,11 +153,14 @@ class VM:
         return self.process.pid
 
     def command(self):
-        return ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+        memory = ["-object", f"memory-backend-memfd,id=memory,size={self.memory_mib}M,share=on",
+                  "-numa", "node,memdev=memory"] if self.shared_memory else []
+        return ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none",
+                *([] if self.reboots else ["-no-reboot"]), *memory,
                 "-machine", "q35", "-accel", self.accel, "-cpu", "host" if self.accel == "kvm" else "max",
                 "-m", f"{self.memory_mib}M", "-smp", "1",
                 "-kernel", str(self.kernel), "-initrd", str(self.initramfs),
-                "-append", 
+                "-append",
                 "console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests no_timer_check",
                 "-chardev", f"file,id=console,path={self.path('console.log')}",
                 "-device", "isa-serial,chardev=console",
@@ -298,6 +305,7 @@ def main():
     start.add_argument("directory")
     start.add_argument("--kernel", required=True)
     start.add_argument("--initramfs", required=True)
+    start.add_argument("--shared-memory", action="store_true", help="guest memory that others can map: for vhost-user")
     run = verbs.add_parser("run")
     run.add_argument("directory")
     run.add_argument("command")
@@ -311,7 +319,8 @@ def main():
 
     try:
         if options.verb == "start":
-            vm = VM(options.directory, options.kernel, options.initramfs, words[split + 1:])
+            vm = VM(options.directory, options.kernel, options.initramfs, words[split + 1:],
+                    shared_memory=options.shared_memory)
             try:
                 vm.launch(detached=True)
                 vm.wait_ready()
