@@ -18,9 +18,9 @@ def make_vm(images):
     """Makes virtual machines with further arguments for QEMU; none is started yet, all end when the test does."""
     made = []
 
-    def make(arguments=(), accel=None):
+    def make(arguments=(), accel=None, **more):
         directory = tempfile.mkdtemp(prefix="chan-vm-")
-        made.append(VM(directory, *images, arguments=arguments, accel=accel))
+        made.append(VM(directory, *images, arguments=arguments, accel=accel, **more))
         return made[-1]
 
     yield make

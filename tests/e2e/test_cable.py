@@ -14,7 +14,7 @@ def dataplane():
 @pytest.fixture
 def make_pair(make_vm, dataplane):
     def make(**more):
-        return cable.Pair(make_vm, dataplane.sockets[0], **more)
+        return cable.make_pair(make_vm, dataplane.sockets[0], **more)
 
     return make
 
@@ -79,7 +79,7 @@ def test_packed_and_in_order_rings(make_pair):
 
 def test_different_numbers_of_queue_pairs(make_vm, dataplane):
     """What the second pair sends comes out of the only one that the other side has."""
-    pair = cable.Pair(make_vm, dataplane.sockets[0])
+    pair = cable.make_pair(make_vm, dataplane.sockets[0])
     pair.vms[0] = make_vm(cable.card(dataplane.sockets[0][0], 0, queues=4), shared_memory=True)
     pair.boot()
     for side in (0, 1):

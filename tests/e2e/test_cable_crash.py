@@ -14,7 +14,7 @@ def dataplane():
 
 def test_kill_of_either_guest(make_vm, dataplane):
     """The other one keeps its link; the killed one's successor carries on. Nothing accumulates."""
-    pair = cable.Pair(make_vm, dataplane.sockets[0]).boot()
+    pair = cable.make_pair(make_vm, dataplane.sockets[0]).boot()
     descriptors = dataplane.descriptors()
     for number in range(4):
         side = number % 2
@@ -31,7 +31,7 @@ def test_kill_of_either_guest(make_vm, dataplane):
 
 def test_kill_of_the_dataplane_under_traffic(make_vm, dataplane):
     """QEMU's reconnect=1 finds the next one; TCP carries on."""
-    pair = cable.Pair(make_vm, dataplane.sockets[0]).boot()
+    pair = cable.make_pair(make_vm, dataplane.sockets[0]).boot()
     for _ in range(3):
         pair.vms[1].check("iperf3 -s -1 -D && sleep 0.3")
         pair.vms[0].check(f"(iperf3 -c {cable.ADDRESSES[1]} -t 6 >/tmp/iperf 2>&1; echo $? >/tmp/iperf.status) >/dev/null 2>&1 &")

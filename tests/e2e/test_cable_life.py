@@ -17,7 +17,7 @@ def dataplane():
 
 @pytest.fixture
 def pair(make_vm, dataplane):
-    return cable.Pair(make_vm, dataplane.sockets[0], reboots=True).boot()
+    return cable.make_pair(make_vm, dataplane.sockets[0], reboots=True).boot()
 
 
 def works(pair):
@@ -70,7 +70,7 @@ def test_driver_unloaded_and_loaded(pair):
 def test_device_removed_and_added(make_vm, dataplane):
     """QMP device_del and device_add, behind a port that takes it."""
     port = ["-device", "pcie-root-port,id=port,chassis=1"]
-    pair = cable.Pair(make_vm, dataplane.sockets[0])
+    pair = cable.make_pair(make_vm, dataplane.sockets[0])
     pair.vms[0] = make_vm([*port, *cable.card(dataplane.sockets[0][0], 0, options=",bus=port")], shared_memory=True)
     pair.boot()
     vm = pair.vms[0]
@@ -93,7 +93,7 @@ def added(vm):
 
 
 def test_memory_is_added_during_traffic(make_vm, dataplane):
-    pair = cable.Pair(make_vm, dataplane.sockets[0])
+    pair = cable.make_pair(make_vm, dataplane.sockets[0])
     plug = ["-m", "256M,slots=4,maxmem=1G"]
     pair.vms[0] = make_vm([*cable.card(dataplane.sockets[0][0], 0), *plug], shared_memory=True)
     pair.boot()
@@ -127,7 +127,7 @@ class Flood:
 
 def test_live_migration(make_vm, dataplane):
     """One guest moves to another QEMU process at the same end of the cable, while it is pinged and back again."""
-    pair = cable.Pair(make_vm, dataplane.sockets[0]).boot()
+    pair = cable.make_pair(make_vm, dataplane.sockets[0]).boot()
     for number in range(2):
         source = pair.vms[0]
         flood = Flood(pair, sender=1, count=1000)

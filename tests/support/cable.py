@@ -130,10 +130,9 @@ def send_file(vms, sender, mebibytes=8):
 class Pair:
     """Two guests and a cable between them."""
 
-    def __init__(self, make_vm, sockets, queues=1, mtu=1500, arguments=(), options="", **more):
+    def __init__(self, vms, mtu=1500):
+        self.vms = vms
         self.mtu = mtu
-        self.vms = [make_vm([*card(sockets[side], side, queues, options=options), *arguments], shared_memory=True, **more)
-                    for side in range(2)]
 
     def boot(self):
         for vm in self.vms:
@@ -148,3 +147,9 @@ class Pair:
         for side, vm in enumerate(self.vms):
             reachable(vm, side)
         return self
+
+
+def make_pair(make_vm, sockets, queues=1, mtu=1500, options="", **more):
+    """Two guests with a card each, not yet booted."""
+    return Pair([make_vm(card(sockets[side], side, queues, options=options), shared_memory=True, **more)
+                 for side in range(2)], mtu)
