@@ -4,6 +4,7 @@
 #define CHAN_DATAPLANE_MEMORY_DIRTY_LOG_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -22,8 +23,8 @@ int dirty_log_new(int fd, uint64_t size, uint64_t offset, struct dirty_log **ret
 void dirty_log_free(struct dirty_log *log); /* NULL is fine */
 bool dirty_log_lost(const struct dirty_log *log);
 
-/* Marks the pages of [guest_address, guest_address + length). What lies beyond the log is left out: nothing
- * is written outside of it. log may be NULL. */
+/* Marks the pages of [guest_address, guest_address + length), which were written before. What lies beyond the
+ * log is left out: nothing is written outside of it. log may be NULL. */
 void dirty_log_mark(const struct dirty_log *log, uint64_t guest_address, uint64_t length);
 
 #endif

@@ -5,13 +5,15 @@
  * mappings that stay; workers are switched over, then the old one is released.
  *
  * Memory can vanish under a mapping: a front-end truncates its file. The SIGBUS handler of this module maps
- * anonymous memory over the hole and marks the mapping lost; whoever reads or writes goes on with zeros, and
- * the end is dropped at the next look at guest_memory_lost. A SIGBUS anywhere else ends the process as it
- * should.
+ * anonymous memory over the whole mapping and marks it lost; whoever reads or writes goes on with zeros, and
+ * the end is dropped at the next look at guest_memory_lost. (So when a ring's content makes no sense, look
+ * there first.) A SIGBUS anywhere else ends the process as it should. A system call that is given such memory
+ * fails with EFAULT instead, and nothing is marked.
  */
 #ifndef CHAN_DATAPLANE_MEMORY_MEMORY_H
 #define CHAN_DATAPLANE_MEMORY_MEMORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +21,8 @@
 #include "base/error.h"
 
 enum { GUEST_REGIONS_MAX = 509 };
+/* Bytes of all regions of one guest, so that none can use up the address space that all share. */
+#define GUEST_BYTES_MAX (UINT64_C(4) << 40)
 
 struct memory_mapping; /* one mmap, counted */
 
@@ -32,6 +36,8 @@ struct guest_region {
 
 struct guest_memory {
     unsigned count;
+    /* The generation of losses (of any guest) up to which this table is known to be whole. */
+    atomic_uint *looked_at;
     struct guest_region regions[]; /* ascending by guest address, never overlapping */
 };
 
@@ -40,13 +46,15 @@ struct guest_region_spec {
     uint64_t guest_address, size, user_address, mmap_offset;
 };
 
-/* Installs the SIGBUS handler. Once, before any region is mapped; from main or a test. */
+/* Installs the SIGBUS handler. Before any region is mapped; from main or a test. */
 int memory_guard_install(struct error *err);
 
 /* Maps every region of specs from the descriptor of the same index, which stay the caller's. Refused, with
  * the region and the reason named: size 0 or wrapping, overlap (guest or user addresses), a descriptor that
- * is no regular file or is shorter than offset + size. Offsets need not be on a page. Files on hugetlbfs are
- * mapped by their page size, others aligned so that transparent huge pages fit. */
+ * is no regular file, is shorter than offset + size, or lies on a file system whose pages come from another
+ * process or machine (a worker that touches one could wait for ever). Offsets need not be on a page. Files on
+ * hugetlbfs are mapped by their page size, others aligned so that transparent huge pages fit.
+ * REASON_RESOURCE_LIMIT: this process can map no more; any other reason: the front-end is to blame. */
 int guest_memory_new(const struct guest_region_spec *specs, const int *fds, unsigned count,
                      struct guest_memory **ret, struct error *err);
 /* A table with one region more, and with one less (found by guest address, size and user address). */
