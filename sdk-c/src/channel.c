@@ -7,11 +7,18 @@
 #include "shared.h"
 #include "wait.h"
 
-enum { DEFAULT_SPIN_US = 50, DEFAULT_SUSPECT_MS = 1000 };
+enum {
+    DEFAULT_SPIN_US = 50,
+    DEFAULT_SUSPECT_MS = 1000,
+    /* A batch: longer ones gain nothing, and a quarter of the ring leaves the peer something to do meanwhile.
+     */
+    LARGEST_BATCH = 16 * 1024,
+};
 
 static void free_channel(struct chan_channel *channel)
 {
     free(channel->tx.bounce);
+    free(channel->tx.ring.stage);
     free(channel->rx.bounce);
     free(channel);
 }
@@ -47,6 +54,12 @@ static struct chan_channel *new_channel(struct chan_region *region, unsigned hal
         .bytes = peer->ring_bytes,
         .head = chan_as_word(&own->control->head),
     };
+    channel->tx.ring.stage_bytes = own->ring_bytes / 4 < LARGEST_BATCH ? own->ring_bytes / 4 : LARGEST_BATCH;
+    channel->tx.ring.stage = aligned_alloc(CHAN_LINE_BYTES, LARGEST_BATCH);
+    if (channel->tx.ring.stage == NULL) {
+        free_channel(channel);
+        return NULL;
+    }
     if (chan_is_device(region->mapping)) {
         channel->tx.bounce = malloc(channel->max_message);
         channel->rx.bounce = malloc(channel->max_message);
@@ -100,6 +113,7 @@ void chan_close(struct chan_channel *channel)
 {
     if (channel == NULL)
         return;
+    (void)chan_flush(channel, 0); /* as much as there is room for: nobody waits in a close */
     chan_session_close(&channel->session);
     chan_region_drop_side(channel->region, channel->half);
     chan_region_close(channel->region);
@@ -175,6 +189,7 @@ void chan_get_stats(const struct chan_channel *channel, struct chan_stats *stats
     *stats = (struct chan_stats){
         .sent_messages = counted(&tx->messages),
         .sent_bytes = counted(&tx->bytes),
+        .batches = counted(&channel->tx.batches),
         .received_messages = counted(&rx->messages),
         .received_bytes = counted(&rx->bytes),
         .send_waits = counted(&tx->waits),

@@ -41,6 +41,7 @@ struct chan_channel {
         struct chan_direction_stats stats;
         unsigned char *bounce; /* device mappings: what chan_reserve() hands out */
         void *reserved;        /* the place in the ring */
+        chan_counter batches;
     } tx;
 
     struct {

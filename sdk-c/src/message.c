@@ -1,13 +1,17 @@
 /* Sending and receiving: the rings, plus waiting, plus what ends a session. */
 #include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
 
 #include "channel.h"
 #include "copy.h"
+#include "ring_hot.h"
 #include "shared.h"
 #include "wait.h"
 
 enum {
-    RECORDS_PER_CHECK = 64,    /* a sender that never waits looks after its peer this often */
+    RECORDS_PER_CHECK = 64, /* a sender that never waits looks after its peer this often */
+    BATCHES_PER_CHECK = 8,
     IDLE_POLLS_PER_CHECK = 16, /* on device mappings every look is a slow read */
 };
 
@@ -32,6 +36,8 @@ static int protocol_error(struct chan_channel *channel)
     return chan_session_result(chan_session_finish(&channel->session, CHAN_SESSION_POISONED));
 }
 
+/* Waits until the ring takes what is to be sent: a reservation of `length` bytes, or, if buffer is NULL, the
+ * batch. */
 static int wait_for_room(struct chan_channel *channel, size_t length, void **buffer, int timeout_ms)
 {
     chan_count(&channel->tx.stats.waits, 1);
@@ -48,12 +54,36 @@ static int wait_for_room(struct chan_channel *channel, size_t length, void **buf
         }
         if (r < 0)
             break;
-        r = chan_producer_reserve(&channel->tx.ring, length, buffer);
+        r = buffer != NULL ? chan_producer_reserve(&channel->tx.ring, length, buffer)
+                           : chan_producer_flush(&channel->tx.ring);
         if (r != -EAGAIN)
             break;
     }
     chan_count(&channel->tx.stats.sleeps, wait.sleeps);
     return r == -EPROTO ? protocol_error(channel) : r;
+}
+
+static int flush(struct chan_channel *channel, int timeout_ms)
+{
+    if (channel->tx.ring.staged == 0)
+        return 0;
+    int r = chan_producer_flush(&channel->tx.ring);
+    if (r == -EAGAIN)
+        r = wait_for_room(channel, 0, NULL, timeout_ms);
+    else if (r < 0)
+        r = protocol_error(channel);
+    if (r < 0)
+        return r;
+    chan_count(&channel->tx.batches, 1);
+    if (atomic_load_explicit(&channel->tx.batches, memory_order_relaxed) % BATCHES_PER_CHECK == 0)
+        look_after_peer(channel);
+    return 0;
+}
+
+int chan_flush(struct chan_channel *channel, int timeout_ms)
+{
+    enum chan_session_end end = session_end(channel);
+    return end == CHAN_SESSION_UP ? flush(channel, timeout_ms) : chan_session_result(end);
 }
 
 /* Finds the place in the ring for a message of up to `length` bytes. */
@@ -64,7 +94,10 @@ static int reserve(struct chan_channel *channel, size_t length, void **buffer, i
         return chan_session_result(end);
     if (length > channel->max_message)
         return -EMSGSIZE;
-    int r = chan_producer_reserve(&channel->tx.ring, length, buffer);
+    int r = flush(channel, timeout_ms); /* what was sent first is seen first */
+    if (r < 0)
+        return r;
+    r = chan_producer_reserve(&channel->tx.ring, length, buffer);
     if (r == 0)
         return 0;
     return r == -EAGAIN ? wait_for_room(channel, length, buffer, timeout_ms) : protocol_error(channel);
@@ -90,6 +123,49 @@ int chan_send(struct chan_channel *channel, const void *message, size_t length, 
     chan_copy_out(channel->mapping, place, message, length);
     commit(channel, length);
     return 0;
+}
+
+int chan_send_more(struct chan_channel *channel, const void *message, size_t length, int timeout_ms)
+{
+    struct chan_producer *ring = &channel->tx.ring;
+    if (ring->reserved)
+        return -EBUSY;
+    enum chan_session_end end = session_end(channel);
+    if (end != CHAN_SESSION_UP)
+        return chan_session_result(end);
+    if (!chan_producer_stage(ring, message, length)) {
+        int r = flush(channel, timeout_ms);
+        if (r < 0)
+            return r;
+        /* One that is too large for any batch goes by itself. */
+        if (!chan_producer_stage(ring, message, length))
+            return chan_send(channel, message, length, timeout_ms);
+    }
+    chan_count(&channel->tx.stats.messages, 1);
+    chan_count(&channel->tx.stats.bytes, length);
+    return 0;
+}
+
+int chan_sendv(struct chan_channel *channel, const struct iovec *pieces, int count, int timeout_ms)
+{
+    if (channel->tx.ring.reserved)
+        return -EBUSY;
+    size_t length = 0;
+    for (int i = 0; i < count; i++) {
+        if (__builtin_add_overflow(length, pieces[i].iov_len, &length))
+            return -EINVAL;
+    }
+    void *place = NULL;
+    int r = count < 0 ? -EINVAL : chan_reserve(channel, length, &place, timeout_ms);
+    if (r < 0)
+        return r;
+    unsigned char *to = place;
+    for (int i = 0; i < count; i++) {
+        if (pieces[i].iov_len > 0)
+            memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+        to += pieces[i].iov_len;
+    }
+    return chan_commit(channel, length);
 }
 
 int chan_reserve(struct chan_channel *channel, size_t length, void **buffer, int timeout_ms)

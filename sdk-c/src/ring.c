@@ -13,6 +13,11 @@
  * from an earlier lap or session, or a message whose content resembles a header, are overwritten by 2 before
  * 3 makes anybody look there. A producer that dies anywhere before 3 leaves a 0.
  *
+ * A batch is the same with more in step 1: several records, headers and all, are put together in private
+ * memory and copied behind the place of the first one's header; 2 clears the header behind the last, 3 stores
+ * the first. The consumer, which waits at the first header, sees none of them before 3 and every one after
+ * it. The headers in between need no order of their own: they are written before 3 like the messages.
+ *
  * Reuse: the consumer publishes its head (release) after it has read the message; the producer loads the head
  * (acquire) before it writes there. So the reads happen before the overwriting. The cleared header is part of
  * what needs room: record + 8 <= free. The consumer publishes an eighth of the ring at a time, as each
@@ -23,36 +28,9 @@
  * once per use and checked here and nowhere else. A message is bounded by what the consumer has not published
  * yet, so reading it stays inside the double mapping whatever the header says.
  */
-#include "ring.h"
+#include "ring_hot.h"
 
-#include <errno.h>
-#include <string.h>
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are packed as little-endian words");
-
-static uint64_t record_bytes(uint64_t length)
-{
-    const uint64_t mask = CHAN_RECORD_ALIGN - 1;
-    return CHAN_RECORD_HEADER_BYTES + ((length + mask) & ~mask);
-}
-
-static uint64_t advance(uint64_t offset, uint64_t bytes, uint64_t ring_bytes)
-{
-    offset += bytes;
-    return offset >= ring_bytes ? offset - ring_bytes : offset;
-}
-
-static uint64_t pack_header(uint64_t length, uint16_t sequence)
-{
-    struct chan_record_header header = {
-        .length = (uint32_t)length,
-        .type = CHAN_RECORD_MESSAGE,
-        .sequence = sequence,
-    };
-    uint64_t word;
-    memcpy(&word, &header, sizeof word);
-    return word;
-}
+#include "copy.h"
 
 uint64_t chan_ring_max_message(uint64_t ring_bytes)
 {
@@ -68,6 +46,7 @@ void chan_producer_reset(struct chan_producer *producer, uint16_t first_sequence
     producer->head = 0;
     producer->sequence = first_sequence;
     producer->reserved = false;
+    producer->staged = 0;
     chan_store_release(chan_as_word(producer->place.data), 0, producer->place.mapping);
 }
 
@@ -89,7 +68,7 @@ static bool has_room(const struct chan_producer *producer, uint64_t record)
 
 int chan_producer_reserve(struct chan_producer *producer, uint64_t length, void **buffer)
 {
-    uint64_t record = record_bytes(length);
+    uint64_t record = chan_record_bytes(length);
     if (!has_room(producer, record)) {
         int r = load_head(producer);
         if (r < 0)
@@ -106,16 +85,42 @@ int chan_producer_reserve(struct chan_producer *producer, uint64_t length, void 
 void chan_producer_commit(struct chan_producer *producer, uint64_t length)
 {
     const struct chan_ring_place *place = &producer->place;
-    uint64_t record = record_bytes(length);
-    uint64_t next = advance(producer->offset, record, place->bytes);
+    uint64_t record = chan_record_bytes(length);
+    uint64_t next = chan_ring_advance(producer->offset, record, place->bytes);
 
     chan_store_relaxed(chan_as_word(place->data + next), 0);
-    chan_store_release(chan_as_word(place->data + producer->offset), pack_header(length, producer->sequence),
-                       place->mapping);
+    chan_store_release(chan_as_word(place->data + producer->offset),
+                       chan_pack_header(length, producer->sequence), place->mapping);
     producer->sequence++;
     producer->tail += record;
     producer->offset = next;
     producer->reserved = false;
+}
+
+int chan_producer_flush(struct chan_producer *producer)
+{
+    const struct chan_ring_place *place = &producer->place;
+    const uint64_t bytes = producer->staged;
+    if (bytes == 0)
+        return 0;
+    if (!has_room(producer, bytes)) {
+        int r = load_head(producer);
+        if (r < 0)
+            return r;
+        if (!has_room(producer, bytes))
+            return -EAGAIN;
+    }
+    unsigned char *to = place->data + producer->offset;
+    const uint64_t next = chan_ring_advance(producer->offset, bytes, place->bytes);
+    uint64_t header;
+    memcpy(&header, producer->stage, sizeof header);
+    chan_copy_out(place->mapping, to + sizeof header, producer->stage + sizeof header, bytes - sizeof header);
+    chan_store_relaxed(chan_as_word(place->data + next), 0);
+    chan_store_release(chan_as_word(to), header, place->mapping);
+    producer->tail += bytes;
+    producer->offset = next;
+    producer->staged = 0;
+    return 0;
 }
 
 void chan_consumer_reset(struct chan_consumer *consumer, uint16_t first_sequence)
@@ -125,50 +130,6 @@ void chan_consumer_reset(struct chan_consumer *consumer, uint16_t first_sequence
     consumer->published = 0;
     consumer->sequence = first_sequence;
     consumer->peeked = false;
-}
-
-/* The one place where a record's header is believed. */
-static int check_header(const struct chan_consumer *consumer, uint64_t word, uint64_t *length)
-{
-    struct chan_record_header header;
-    memcpy(&header, &word, sizeof header);
-    if (header.type != CHAN_RECORD_MESSAGE || header.flags != 0 || header.sequence != consumer->sequence)
-        return -EPROTO;
-    /* A correct producer has written no further than a ring behind the head that we published. */
-    uint64_t available = consumer->place.bytes - (consumer->head - consumer->published);
-    if (record_bytes(header.length) + CHAN_RECORD_HEADER_BYTES > available)
-        return -EPROTO;
-    *length = header.length;
-    return 0;
-}
-
-int chan_consumer_peek(struct chan_consumer *consumer, const void **buffer, uint64_t *length)
-{
-    const unsigned char *record = consumer->place.data + consumer->offset;
-    if (!consumer->peeked) {
-        uint64_t word = chan_load_acquire(chan_as_const_word(record), consumer->place.mapping);
-        if (word == 0)
-            return -EAGAIN;
-        int r = check_header(consumer, word, &consumer->length);
-        if (r < 0)
-            return r;
-        consumer->peeked = true;
-    }
-    *buffer = record + CHAN_RECORD_HEADER_BYTES;
-    *length = consumer->length;
-    return 0;
-}
-
-bool chan_consumer_release(struct chan_consumer *consumer)
-{
-    uint64_t record = record_bytes(consumer->length);
-    consumer->head += record;
-    consumer->offset = advance(consumer->offset, record, consumer->place.bytes);
-    consumer->sequence++;
-    consumer->peeked = false;
-    if (consumer->head - consumer->published < consumer->place.bytes / 8)
-        return false;
-    return chan_consumer_publish(consumer);
 }
 
 bool chan_consumer_publish(struct chan_consumer *consumer)

@@ -26,6 +26,9 @@ struct chan_producer {
     uint16_t sequence;
     bool reserved;
     uint64_t reserved_length;
+    /* Records that wait to be published together: as they will lie in the ring, in private memory. */
+    unsigned char *stage;
+    uint64_t staged, stage_bytes;
 };
 
 struct chan_consumer {
@@ -51,15 +54,12 @@ int chan_producer_reserve(struct chan_producer *producer, uint64_t length, void 
 /* Makes the reserved message visible. `length` is at most what was reserved. */
 void chan_producer_commit(struct chan_producer *producer, uint64_t length);
 
+/* Publishes all that was staged, by one store. Nothing may be reserved. -EAGAIN: full; -EPROTO as above; the
+ * records then go on waiting. */
+int chan_producer_flush(struct chan_producer *producer);
+
 /* Begins to read a new session of the producer. */
 void chan_consumer_reset(struct chan_consumer *consumer, uint16_t first_sequence);
-
-/* Loads and checks the next record, once; *buffer and *length become its content. -EAGAIN: empty; -EPROTO:
- * not a record that a correct producer writes. */
-int chan_consumer_peek(struct chan_consumer *consumer, const void **buffer, uint64_t *length);
-
-/* Passes the record that was peeked at. Returns true when it published the head. */
-bool chan_consumer_release(struct chan_consumer *consumer);
 
 /* Tells the producer about all that was released. To be called before waiting. Returns true when there was
  * news. */

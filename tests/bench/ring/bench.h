@@ -17,12 +17,14 @@ struct transport {
     /* In each process after the fork; `child` says which. */
     void (*attach)(void *state, bool child);
     void (*send)(void *state, const void *message, size_t size);
+    void (*flush)(void *state); /* what was sent is on its way when it returns; NULL: it always is */
     void (*receive)(void *state, void *buffer, size_t size);
     void (*detach)(void *state); /* in each process */
     void (*destroy)(void *state);
 };
 
-extern const struct transport transport_chan; /* libchan, chan_send() and chan_recv() */
+extern const struct transport transport_chan;         /* libchan, chan_send() and chan_recv() */
+extern const struct transport transport_chan_batched; /* chan_send_more() and chan_recv() */
 extern const struct transport
     transport_spsc; /* a ring of fixed slots with cached indexes, as rigtorp's SPSCQueue */
 extern const struct transport transport_stream; /* an AF_UNIX stream socket */

@@ -17,6 +17,12 @@ enum { MORE = 0, LAST = 1 };
 static unsigned char message[LARGEST_MESSAGE];
 static unsigned char buffer[LARGEST_MESSAGE];
 
+static void flush(const struct run *run)
+{
+    if (run->transport->flush != NULL)
+        run->transport->flush(run->state);
+}
+
 static double send_for_a_while(void *argument)
 {
     struct run *run = argument;
@@ -25,6 +31,7 @@ static double send_for_a_while(void *argument)
     memset(message, 0, sizeof message);
     for (int i = 0; i < WARM_UP && run->size < LARGEST_MESSAGE; i++)
         transport->send(run->state, message, run->size);
+    flush(run);
     transport->receive(run->state, buffer, run->size); /* the receiver is there, and has got all of these */
 
     uint64_t count = 0;
@@ -36,6 +43,7 @@ static double send_for_a_while(void *argument)
     }
     message[0] = LAST;
     transport->send(run->state, message, run->size);
+    flush(run);
     transport->receive(run->state, buffer, run->size); /* and now it has got every one */
     int64_t end = now_ns();
     transport->detach(run->state);
@@ -50,10 +58,12 @@ static void receive_until_last(void *argument)
     for (int i = 0; i < WARM_UP && run->size < LARGEST_MESSAGE; i++)
         transport->receive(run->state, buffer, run->size);
     transport->send(run->state, message, run->size);
+    flush(run);
     do
         transport->receive(run->state, buffer, run->size);
     while (buffer[0] != LAST);
     transport->send(run->state, message, run->size);
+    flush(run);
     transport->detach(run->state);
 }
 
@@ -81,6 +91,7 @@ static double ping(void *argument)
     int64_t last = 0;
     for (int i = -WARM_UP; i < ROUND_TRIPS; i++) {
         transport->send(run->state, message, run->size);
+        flush(run);
         transport->receive(run->state, buffer, run->size);
         int64_t now = now_ns();
         if (i >= 0)
@@ -104,6 +115,7 @@ static void pong(void *argument)
     for (int i = -WARM_UP; i < ROUND_TRIPS; i++) {
         transport->receive(run->state, buffer, run->size);
         transport->send(run->state, buffer, run->size);
+        flush(run);
     }
     transport->detach(run->state);
 }

@@ -54,6 +54,18 @@ static void send_message(void *opaque, const void *message, size_t size)
     check(chan_send(state->channel, message, size, -1), "chan_send");
 }
 
+static void send_more(void *opaque, const void *message, size_t size)
+{
+    const struct chan_state_of_bench *state = opaque;
+    check(chan_send_more(state->channel, message, size, -1), "chan_send_more");
+}
+
+static void flush(void *opaque)
+{
+    const struct chan_state_of_bench *state = opaque;
+    check(chan_flush(state->channel, -1), "chan_flush");
+}
+
 static void receive_message(void *opaque, void *buffer, size_t size)
 {
     const struct chan_state_of_bench *state = opaque;
@@ -80,6 +92,17 @@ const struct transport transport_chan = {
     .create = create,
     .attach = attach,
     .send = send_message,
+    .receive = receive_message,
+    .detach = detach,
+    .destroy = destroy,
+};
+
+const struct transport transport_chan_batched = {
+    .name = "libchan, batched",
+    .create = create,
+    .attach = attach,
+    .send = send_more,
+    .flush = flush,
     .receive = receive_message,
     .detach = detach,
     .destroy = destroy,

@@ -9,6 +9,7 @@ int main(void)
     suite_add_tcase(suite, region_pci_tests());
     suite_add_tcase(suite, session_tests());
     suite_add_tcase(suite, message_tests());
+    suite_add_tcase(suite, batch_tests());
     suite_add_tcase(suite, mistrust_tests());
     suite_add_tcase(suite, traffic_tests());
     suite_add_tcase(suite, restart_tests());

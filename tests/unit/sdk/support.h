@@ -83,6 +83,7 @@ TCase *region_tests(void);
 TCase *region_pci_tests(void);
 TCase *session_tests(void);
 TCase *message_tests(void);
+TCase *batch_tests(void);
 TCase *mistrust_tests(void);
 TCase *traffic_tests(void);
 TCase *restart_tests(void);
