@@ -7,9 +7,9 @@
 #include "dataplane/loop/loop.h"
 
 /* Makes the end and starts to listen or to connect. `listener`: a listening unix socket, which the end takes
- * over and whose path it never unlinks, or -1: it binds the specification's path itself (role server), over a
- * stale socket (nobody listens on it) but never over anything else. `task` is the link's; its worker is set.
- * Control thread. */
+ * over (on failure it is closed) and whose path it never unlinks, or -1: it binds the specification's path
+ * itself (role server), over a stale socket (nobody listens on it) but never over anything else. `task` is
+ * the link's; its worker is set. Control thread. */
 int vhost_user_end_new(const struct end_specification *specification, int listener, struct control_loop *loop,
                        struct worker_task *task, struct end **ret, struct error *err);
 
