@@ -85,6 +85,9 @@ struct end {
     const struct end_operations *operations;
     struct worker_task *task; /* of the link, whose worker is its own; set by the link before start */
     struct end_specification specification;
+    /* What the end sent is counted here; for what pull throws away by itself. The worker's; set by the link
+     * before start, NULL without a link. */
+    struct statistics_direction *sent;
 };
 
 #endif

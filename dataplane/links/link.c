@@ -185,6 +185,8 @@ int link_open(struct link *link, struct end *const ends[2], struct error *err)
 {
     link->ends[0] = ends[0];
     link->ends[1] = ends[1];
+    for (unsigned side = 0; side < 2; side++)
+        ends[side]->sent = &link->slot->directions[side];
     struct change change = {.link = link, .err = err};
     worker_run(link->task.worker, add_on_worker, &change);
     if (change.result != 0)
