@@ -26,6 +26,9 @@ endforeach()
 configure_file(${packaging}/chan.pc.in chan.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/chan.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# Where Debian's python3 looks.
+install(FILES python/chan.py DESTINATION lib/python3/dist-packages)
+
 file(GLOB library_pages CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/man/*.3)
 if(NOT CHAN_BUILD_CLIENT)
   list(FILTER library_pages EXCLUDE REGEX "/chan_client\\.3$")
