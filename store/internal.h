@@ -105,6 +105,9 @@ int audit_add(struct store_txn *txn, const struct store_actor *actor, struct err
 int usage_add(struct connection *connection, uid_t uid, uint64_t bytes, struct error *err);
 int usage_subtract(struct connection *connection, uid_t uid, uint64_t bytes, struct error *err);
 
+/* links.c: the links of a sandbox that goes become LINK_DELETING */
+int links_mark_deleting(struct store_txn *txn, const char *sandbox_id, struct error *err);
+
 /* rows.c: makes room for one more row, zeroed, in a growing array of `count` rows; NULL with err when out of
  * memory. The array may move. */
 void *rows_grow(void *rows, size_t count, size_t row_size, struct error *err);

@@ -113,7 +113,8 @@ struct link_end_row {
 enum link_row_state {
     LINK_CREATING, /* intent: sockets and the dataplane's link may or may not exist */
     LINK_READY,
-    LINK_DELETING
+    LINK_DELETING, /* intent: they may or may not be gone */
+    LINK_STATE_COUNT
 };
 
 struct link_row {

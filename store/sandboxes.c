@@ -258,7 +258,8 @@ static int delete_sandbox(struct store_txn *txn, const char *id, struct error *e
 
 int store_sandbox_delete(struct store_txn *txn, const char *id, struct error *err)
 {
-    if (region_delete(txn_connection(txn), id, err) < 0 || delete_sandbox(txn, id, err) < 0) {
+    if (region_delete(txn_connection(txn), id, err) < 0 || delete_sandbox(txn, id, err) < 0 ||
+        links_mark_deleting(txn, id, err) < 0) {
         return error_wrap(err, "deleting sandbox %s: ", id);
     }
     return 0;

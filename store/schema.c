@@ -108,10 +108,36 @@ static const char *const migrations[] = {
     "  created_ms INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;"
     "CREATE INDEX idempotency_by_age ON idempotency (created_ms);",
+
+    /* Links, and their two ends. A sandbox may go before the links that are marked as deleting with it, so an
+     * end names it without a reference. */
+    "CREATE TABLE link ("
+    "  number INTEGER PRIMARY KEY,"
+    "  id TEXT NOT NULL UNIQUE,"
+    "  state INTEGER NOT NULL,"
+    "  uid INTEGER NOT NULL,"
+    "  gid INTEGER NOT NULL,"
+    "  revision INTEGER NOT NULL,"
+    "  created_ms INTEGER NOT NULL,"
+    "  updated_ms INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX link_not_ready ON link (state, id) WHERE state <> 1;"
+    "CREATE TABLE link_end ("
+    "  link INTEGER NOT NULL REFERENCES link (number),"
+    "  place INTEGER NOT NULL," /* 0 or 1 */
+    "  type TEXT NOT NULL,"
+    "  sandbox_id TEXT NOT NULL," /* "": of no sandbox */
+    "  role INTEGER NOT NULL,"
+    "  socket_path TEXT NOT NULL,"
+    "  mtu INTEGER NOT NULL,"
+    "  PRIMARY KEY (link, place)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX link_end_by_sandbox ON link_end (sandbox_id) WHERE sandbox_id <> '';",
 };
 
 _Static_assert(SANDBOX_RUNNING == 1, "the index sandbox_not_running names this state");
 _Static_assert(REGION_CREATING == 0 && REGION_LOST == 2, "the indexes of region name these states");
+_Static_assert(LINK_READY == 1, "the index link_not_ready names this state");
 _Static_assert(EVENTS_PER_UNIT_MAX == 256, "keys of events in databases are made with it");
 
 enum { SCHEMA_VERSION = sizeof migrations / sizeof migrations[0] };

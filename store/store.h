@@ -63,6 +63,8 @@ int64_t store_revision(struct store_view *view); /* the newest revision in that 
 int store_template_get(struct store_view *view, const char *id, struct template_row *row, struct error *err);
 int store_sandbox_get(struct store_view *view, const char *id, struct sandbox_row *row, struct error *err);
 
+int store_link_get(struct store_view *view, const char *id, struct link_row *row, struct error *err);
+
 void template_row_clear(struct template_row *row);
 void event_row_clear(struct event_row *row);
 
@@ -82,6 +84,15 @@ void store_sandbox_list_free(struct sandbox_row *rows, size_t count);
 int store_sandbox_list_state(struct store_view *view, enum sandbox_state state, const char *after_id,
                              size_t limit, struct sandbox_row **ret, size_t *count, struct error *err);
 
+/* Links likewise: all, those with an end of that sandbox, and those in one state. */
+int store_link_list(struct store_view *view, const char *after_id, size_t limit, struct link_row **ret,
+                    size_t *count, struct error *err);
+int store_link_list_by_sandbox(struct store_view *view, const char *sandbox_id, const char *after_id,
+                               size_t limit, struct link_row **ret, size_t *count, struct error *err);
+int store_link_list_state(struct store_view *view, enum link_row_state state, const char *after_id,
+                          size_t limit, struct link_row **ret, size_t *count, struct error *err);
+void store_link_list_free(struct link_row *rows, size_t count);
+
 /* As since: from the oldest event on that is still kept. */
 enum { EVENTS_SINCE_OLDEST = -1 };
 
@@ -98,6 +109,7 @@ int store_template_in_use(struct store_view *view, const char *id, struct error 
 
 int store_count_sandboxes(struct store_view *view, uint64_t counts[SANDBOX_STATE_COUNT], struct error *err);
 int store_count_templates(struct store_view *view, uint64_t *count, struct error *err);
+int store_count_links(struct store_view *view, uint64_t counts[LINK_STATE_COUNT], struct error *err);
 int store_count_lost_regions(struct store_view *view, uint64_t *count, struct error *err);
 int store_usage_node(struct store_view *view, struct usage_row *ret, struct error *err);
 int store_usage_uid(struct store_view *view, uid_t uid, struct usage_row *ret, struct error *err);
@@ -156,8 +168,16 @@ int store_sandbox_insert(struct store_txn *txn, struct sandbox_row *row, struct 
  * reason, epoch, identity). Sets revision and updated_ms. Fails with REASON_SANDBOX_NOT_FOUND when it is
  * gone. */
 int store_sandbox_update(struct store_txn *txn, struct sandbox_row *row, struct error *err);
-/* Removes sandbox and region and takes them from the usage. Not there: fine. */
+/* Removes sandbox and region and takes them from the usage, and marks its links as deleting: whatever removes
+ * a sandbox takes its links along. Not there: fine. */
 int store_sandbox_delete(struct store_txn *txn, const char *id, struct error *err);
+
+/* Inserts the link with its ends. Sets revision and times. */
+int store_link_insert(struct store_txn *txn, struct link_row *row, struct error *err);
+/* Writes the state, all that ever changes. Sets revision and updated_ms. Fails with REASON_LINK_NOT_FOUND
+ * when it is gone. */
+int store_link_update(struct store_txn *txn, struct link_row *row, struct error *err);
+int store_link_delete(struct store_txn *txn, const char *id, struct error *err); /* not there: fine */
 
 /* Idempotency keys: 1 found, 0 not, -1. */
 int store_idempotency_get(struct store_view *view, const char *key, struct idempotency_row *row,
