@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "dataplane/memory/internal.h"
 
@@ -58,9 +60,9 @@ static bool replace(uintptr_t address)
         uintptr_t start, end;
         if (!holds(&guard.entries[i], address, &start, &end))
             continue;
-        /* A bare system call on Linux, so it is safe here. */
-        if (mmap((void *)start, end - start, PROT_READ | PROT_WRITE,
-                 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+        /* The bare system call is safe in a handler, whatever a library puts around it. */
+        if (syscall(SYS_mmap, start, end - start, PROT_READ | PROT_WRITE,
+                    MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1L, 0L) == -1)
             return false;
         atomic_store_explicit(&guard.entries[i].lost, true, memory_order_release);
         (void)atomic_fetch_add_explicit(&guard.generation, 1, memory_order_release);

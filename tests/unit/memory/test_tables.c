@@ -173,8 +173,7 @@ START_TEST(test_a_guest_has_a_bounded_size_and_count)
     ck_assert_int_eq(ftruncate(fd, INT64_C(5) << 40), 0);
     const int pair[] = {fd, fd};
     const struct guest_region_spec large[] = {
-        {.size = UINT64_C(3) << 40},
-        {.guest_address = UINT64_C(3) << 40, .size = UINT64_C(2) << 40, .user_address = UINT64_C(3) << 40}};
+        {.size = PAGE}, {.guest_address = PAGE, .size = GUEST_BYTES_MAX, .user_address = PAGE}};
     check_refused(large, pair, 2, REASON_INVALID_REQUEST, "more than");
 
     struct guest_region_spec specs[GUEST_REGIONS_MAX + 1];
