@@ -77,7 +77,8 @@ enum virtqueue_fault virtqueue_fault(const struct virtqueue *queue);
 /* Sends the interrupt that is owed for what was used since the last call, if the driver wants one. True if
  * one was sent. */
 bool virtqueue_notify(struct virtqueue *queue);
-/* Asks the driver to kick when it makes buffers available; true if there are some that were not taken yet. */
+/* Asks the driver to kick when it makes buffers available; true if there are some already. Those that the
+ * last net_push found to be too few do not count: it waits for more. */
 bool virtqueue_enable_kicks(struct virtqueue *queue);
 void virtqueue_disable_kicks(struct virtqueue *queue);
 
