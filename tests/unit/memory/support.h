@@ -6,7 +6,8 @@
 
 #include "dataplane/memory/memory.h"
 
-enum { PAGE = 4096, MIB = 1024 * 1024 };
+#define PAGE UINT64_C(4096)
+#define MIB  (UINT64_C(1) << 20)
 
 TCase *tables_tcase(void);
 TCase *translate_tcase(void);

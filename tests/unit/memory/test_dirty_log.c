@@ -24,14 +24,14 @@ static struct dirty_log *make_log(int fd, uint64_t size, uint64_t offset)
     return log;
 }
 
-enum { LOG_SIZE = 8, FILE_SIZE = 24, LOG_OFFSET = 8, LOG_PAGES = LOG_SIZE * 8 };
+enum { LOG_SIZE = 8, FILE_SIZE = 24, LOG_OFFSET = 8, LOG_PAGES = 64 };
 
 /* Exactly the bits [first, end) of the log are set, and the file is untouched before and behind it. */
 static void check_bits(int fd, uint64_t first, uint64_t end)
 {
     uint8_t file[FILE_SIZE];
     ck_assert_int_eq(pread(fd, file, sizeof file, 0), (ssize_t)sizeof file);
-    for (uint64_t bit = 0; bit < FILE_SIZE * 8; bit++) {
+    for (uint64_t bit = 0; bit < UINT64_C(8) * FILE_SIZE; bit++) {
         const uint64_t page = bit - (uint64_t)LOG_OFFSET * 8;
         const bool expected = bit >= (uint64_t)LOG_OFFSET * 8 && page >= first && page < end;
         ck_assert_msg(((file[bit / 8] >> (bit % 8)) & 1) == expected, "[%u, %u): page %d should be %sset",
@@ -47,9 +47,9 @@ START_TEST(test_every_range_of_pages)
             struct dirty_log *log = make_log(fd, LOG_SIZE, LOG_OFFSET);
             /* from the last byte of the first page to the first byte of the last, or one page's middle */
             if (end - first == 1)
-                dirty_log_mark(log, first * DIRTY_LOG_PAGE + 7, 1);
+                dirty_log_mark(log, first * PAGE + 7, 1);
             else
-                dirty_log_mark(log, (first + 1) * DIRTY_LOG_PAGE - 1, (end - first - 2) * DIRTY_LOG_PAGE + 2);
+                dirty_log_mark(log, (first + 1) * PAGE - 1, (end - first - 2) * PAGE + 2);
             check_bits(fd, first, end < LOG_PAGES ? end : LOG_PAGES);
             dirty_log_free(log);
         }
@@ -64,13 +64,13 @@ START_TEST(test_nothing_is_written_beyond_the_log)
     dirty_log_mark(NULL, 0, 100);
     dirty_log_mark(log, 100, 0);
     dirty_log_mark(log, UINT64_MAX, 0);
-    dirty_log_mark(log, (uint64_t)LOG_PAGES * DIRTY_LOG_PAGE, 1);
-    dirty_log_mark(log, (uint64_t)LOG_PAGES * DIRTY_LOG_PAGE, UINT64_MAX);
+    dirty_log_mark(log, LOG_PAGES * PAGE, 1);
+    dirty_log_mark(log, LOG_PAGES * PAGE, UINT64_MAX);
     dirty_log_mark(log, UINT64_MAX, 1);
     dirty_log_mark(log, UINT64_MAX, UINT64_MAX);
     dirty_log_mark(log, UINT64_MAX - 10, 100);
     check_bits(fd, 0, 0);
-    dirty_log_mark(log, (uint64_t)LOG_PAGES * DIRTY_LOG_PAGE - 1, UINT64_MAX);
+    dirty_log_mark(log, LOG_PAGES * PAGE - 1, UINT64_MAX);
     check_bits(fd, LOG_PAGES - 1, LOG_PAGES);
     dirty_log_mark(log, 0, UINT64_MAX);
     check_bits(fd, 0, LOG_PAGES);
@@ -83,14 +83,14 @@ START_TEST(test_bits_stay_and_can_be_set_again)
 {
     auto_close int fd = make_file(FILE_SIZE);
     struct dirty_log *log = make_log(fd, LOG_SIZE, LOG_OFFSET);
-    dirty_log_mark(log, 3 * DIRTY_LOG_PAGE, 1);
-    dirty_log_mark(log, 4 * DIRTY_LOG_PAGE, 1);
-    dirty_log_mark(log, 3 * DIRTY_LOG_PAGE, 1);
+    dirty_log_mark(log, 3 * PAGE, 1);
+    dirty_log_mark(log, 4 * PAGE, 1);
+    dirty_log_mark(log, 3 * PAGE, 1);
     check_bits(fd, 3, 5);
     /* as the front-end does when it has seen them */
     const uint8_t none[LOG_SIZE] = {0};
     ck_assert_int_eq(pwrite(fd, none, sizeof none, LOG_OFFSET), (ssize_t)sizeof none);
-    dirty_log_mark(log, 4 * DIRTY_LOG_PAGE, 1);
+    dirty_log_mark(log, 4 * PAGE, 1);
     check_bits(fd, 4, 5);
     dirty_log_free(log);
 }

@@ -149,13 +149,13 @@ START_TEST(test_overlaps_are_refused)
     const int fds[] = {fd, fd};
     for (unsigned swap = 0; swap < 2; swap++) {
         const struct guest_region_spec guest[] = {
-            {.guest_address = PAGE, .size = 2 * PAGE, .user_address = swap * 16 * PAGE},
-            {.guest_address = 3 * PAGE - 1, .size = PAGE, .user_address = (1 - swap) * 16 * PAGE}};
+            {.guest_address = PAGE, .size = 2 * PAGE, .user_address = 16 * PAGE * swap},
+            {.guest_address = 3 * PAGE - 1, .size = PAGE, .user_address = 16 * PAGE * (1 - swap)}};
         const struct guest_region_spec swapped[] = {guest[1], guest[0]};
         check_refused(swap ? swapped : guest, fds, 2, REASON_INVALID_REQUEST, "overlaps with");
         const struct guest_region_spec user[] = {
-            {.user_address = PAGE, .size = 2 * PAGE, .guest_address = swap * 16 * PAGE},
-            {.user_address = 3 * PAGE - 1, .size = PAGE, .guest_address = (1 - swap) * 16 * PAGE}};
+            {.user_address = PAGE, .size = 2 * PAGE, .guest_address = 16 * PAGE * swap},
+            {.user_address = 3 * PAGE - 1, .size = PAGE, .guest_address = 16 * PAGE * (1 - swap)}};
         const struct guest_region_spec user_swapped[] = {user[1], user[0]};
         check_refused(swap ? user_swapped : user, fds, 2, REASON_INVALID_REQUEST, "overlaps with");
     }
