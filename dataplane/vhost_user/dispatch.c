@@ -37,7 +37,7 @@ static int handle(struct vhost_user_end *end, const struct row *row, struct mess
         return error_set(err, REASON_INVALID_REQUEST, "%s came with %u descriptors", row->name,
                          message->descriptor_count);
     if (row->handle(end, message, err) != 0)
-        return error_wrap(err, "%s", row->name);
+        return error_wrap(err, "%s: ", row->name);
     return 0;
 }
 
@@ -59,6 +59,7 @@ int dispatch(struct vhost_user_end *end, struct error *err)
     struct message *message = &session->receiver.message;
     const struct row *row = find_row(message->header.id);
     const int result = handle(end, row, message, err);
+    message_close_descriptors(message); /* before the answer, so that whoever has it finds them closed */
     /* Without the flag there is no other way to say no than to hang up. */
     const bool acknowledge = (message->header.flags & VHOST_USER_NEED_REPLY) != 0;
     if (row != NULL && row->answers)

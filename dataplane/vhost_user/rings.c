@@ -199,7 +199,7 @@ int ring_start(struct vhost_user_end *end, unsigned index, struct error *err)
     run(end, start_on_worker, &change);
     if (change.result != 0) {
         ring->started = false;
-        return error_wrap(err, "queue %u", index);
+        return error_wrap(err, "queue %u: ", index);
     }
     ring->running = true;
     ring->fault = 0;
@@ -273,7 +273,7 @@ int rings_set_memory(struct vhost_user_end *end, struct guest_memory *memory, st
             ring_stop(end, i); /* the worker lets go of what else it has of the ring */
             ring->started = false;
             if (result == 0)
-                result = error_wrap(err, "queue %u", i);
+                result = error_wrap(err, "queue %u: ", i);
         } else if (!ring->running && result == 0) {
             result = ring_start(end, i, err);
         }
