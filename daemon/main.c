@@ -11,6 +11,7 @@
 #include "api/rest/rest.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "daemon/options.h"
@@ -166,7 +167,7 @@ static int start_rest(struct chand *chand, struct error *err)
 static int start(struct chand *chand, struct error *err)
 {
     int64_t begin_ns = clock_monotonic_ns();
-    if (startup_standard_descriptors(err) != 0 || startup_descriptor_limit(&chand->descriptors, err) != 0 ||
+    if (descriptors_standard(err) != 0 || descriptors_limit(&chand->descriptors, err) != 0 ||
         metrics_new(CHAN_VERSION, &chand->metrics, err) != 0 || open_store(chand, err) != 0 ||
         open_regions(chand, err) != 0 || open_reclaim(chand, err) != 0 || open_operations(chand, err) != 0 ||
         start_rest(chand, err) != 0)

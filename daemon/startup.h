@@ -3,7 +3,6 @@
 #define CHAN_DAEMON_STARTUP_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -15,13 +14,5 @@ int startup_directory(const char *path, mode_t mode, bool is_private, struct err
 /* Takes the lock of the state directory, so that no two daemons share one state. It is held while *ret is
  * open. */
 int startup_lock(const char *state_directory, int *ret, struct error *err);
-
-/* Raises the soft limit of open descriptors to the hard one: idle connections and watched owners cost one
- * each. *ret is the limit; one with which the daemon could not work is refused. */
-int startup_descriptor_limit(uint64_t *ret, struct error *err);
-
-/* Opens /dev/null for each of the descriptors 0 to 2 that is closed, so that no file of ours gets a number to
- * which others write. */
-int startup_standard_descriptors(struct error *err);
 
 #endif

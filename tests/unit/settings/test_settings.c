@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "daemon/options.h"
 #include "daemon/settings.h"
 #include "daemon/startup.h"
@@ -390,13 +391,13 @@ START_TEST(the_descriptor_limit_rises_to_the_hard_one)
     limit.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     uint64_t raised = 0;
-    ck_assert_int_eq(startup_descriptor_limit(&raised, &err), 0);
+    ck_assert_int_eq(descriptors_limit(&raised, &err), 0);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, hard);
     ck_assert_uint_eq(raised, hard);
     limit.rlim_cur = limit.rlim_max = 255; /* each test is a process of its own */
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_int_eq(startup_descriptor_limit(&raised, &err), -1);
+    ck_assert_int_eq(descriptors_limit(&raised, &err), -1);
     assert_detail_has("at least 256");
 }
 END_TEST
@@ -405,7 +406,7 @@ START_TEST(closed_standard_descriptors_are_taken)
 {
     int old = dup(STDIN_FILENO);
     ck_assert_int_eq(close(STDIN_FILENO), 0);
-    ck_assert_int_eq(startup_standard_descriptors(&err), 0);
+    ck_assert_int_eq(descriptors_standard(&err), 0);
     struct stat status;
     struct stat null;
     ck_assert_int_eq(fstat(STDIN_FILENO, &status), 0);
