@@ -26,7 +26,7 @@ int vhost_user_end_new(const struct end_specification *specification, int listen
     end->end =
         (struct end){.operations = &vhost_user_end_operations, .task = task, .specification = *specification};
     end->loop = loop;
-    end->listener.source.fd = end->listener.spare = -1;
+    end->listener.source.fd = end->listener.leaving.fd = end->listener.spare = -1;
     session_init(end);
     if (start(end, &given, err) != 0) {
         listener_stop(end);

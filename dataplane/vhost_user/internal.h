@@ -107,10 +107,12 @@ struct session {
 };
 
 struct listener {
-    struct loop_source source; /* fd -1: this end is a client */
-    struct loop_timer pause;   /* while there is no descriptor to accept with */
-    int spare;                 /* given up to turn a client away when there is no other descriptor */
-    bool bound;                /* the path is ours to unlink, while it is this file: */
+    struct loop_source source;  /* fd -1: this end is a client */
+    struct loop_timer pause;    /* while there is no descriptor to accept with */
+    struct loop_source leaving; /* a client that was turned away and has not hung up yet; fd -1: none */
+    struct loop_timer patience; /* with that one */
+    int spare;                  /* given up to turn a client away when there is no other descriptor */
+    bool bound;                 /* the path is ours to unlink, while it is this file: */
     uint64_t device, inode;
 };
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "dataplane/vhost_user/internal.h"
 
-enum { BACKLOG = 16, PAUSE_NS = 100 * 1000 * 1000 };
+enum { BACKLOG = 16, PAUSE_NS = 100 * 1000 * 1000, PATIENCE_NS = 200 * 1000 * 1000 };
 
 /* ---- the socket ---- */
 
@@ -78,7 +78,7 @@ static int check_given(int fd, struct error *err)
     return 0;
 }
 
-/* ---- accepting ---- */
+/* ---- out of descriptors ---- */
 
 static void pause_listening(struct vhost_user_end *end)
 {
@@ -106,6 +106,43 @@ static void turn_away_without_descriptor(struct vhost_user_end *end)
         pause_listening(end);
 }
 
+/* ---- turning away ---- */
+
+static void let_go(struct vhost_user_end *end)
+{
+    struct listener *listener = &end->listener;
+    loop_timer_clear(end->loop, &listener->patience);
+    loop_remove(end->loop, &listener->leaving);
+    close_descriptor(&listener->leaving.fd);
+}
+
+static void on_hang_up(struct loop_source *source, uint32_t events)
+{
+    (void)events;
+    let_go(VHOST_USER_END(source, listener.leaving));
+}
+
+static void on_patience_over(struct loop_timer *timer)
+{
+    let_go(VHOST_USER_END(timer, listener.patience));
+}
+
+/* The client sees the end of the connection at once. Its socket is closed only when it has hung up, or soon:
+ * until then its first message does not fail under it with a broken pipe, which kills some. */
+static void turn_away(struct vhost_user_end *end, int fd)
+{
+    struct listener *listener = &end->listener;
+    struct error err = ERROR_INIT;
+    let_go(end);
+    listener->leaving = (struct loop_source){.ready = on_hang_up, .fd = fd};
+    if (shutdown(fd, SHUT_WR) != 0 || loop_add(end->loop, &listener->leaving, 0, &err) != 0)
+        let_go(end);
+    else
+        loop_timer_set(end->loop, &listener->patience, clock_monotonic_ns() + PATIENCE_NS);
+}
+
+/* ---- accepting ---- */
+
 static void on_client(struct loop_source *source, uint32_t events)
 {
     (void)events;
@@ -119,8 +156,10 @@ static void on_client(struct loop_source *source, uint32_t events)
     }
     reserve_spare(&end->listener);
     if (session_is_open(&end->session)) {
-        if (!session_is_dead(&end->session))
-            return; /* one at a time; the new one sees that the connection is closed */
+        if (!session_is_dead(&end->session)) {
+            turn_away(end, take_fd(&fd)); /* one at a time */
+            return;
+        }
         session_end(end, false, "the front-end left");
     }
     struct error err = ERROR_INIT;
@@ -143,6 +182,7 @@ int listener_start(struct vhost_user_end *end, int fd, struct error *err)
         return -1;
     struct listener *listener = &end->listener;
     listener->pause.expired = on_pause_over;
+    listener->patience.expired = on_patience_over;
     listener->source = (struct loop_source){.ready = on_client, .fd = listening};
     if (loop_add(end->loop, &listener->source, EPOLLIN, err) != 0) {
         listener->source.fd = -1;
@@ -157,6 +197,7 @@ void listener_stop(struct vhost_user_end *end)
 {
     struct listener *listener = &end->listener;
     const char *path = end->end.specification.socket_path;
+    let_go(end);
     loop_timer_clear(end->loop, &listener->pause);
     loop_remove(end->loop, &listener->source);
     cleanup_close(&listener->source.fd);
