@@ -15,7 +15,8 @@ enum value_kind {
     VALUE_WORDS, /* one of option.words */
     VALUE_FORMAT,
     VALUE_TEMPLATE_ID,
-    VALUE_SANDBOX_ID
+    VALUE_SANDBOX_ID,
+    VALUE_LINK_ID
 };
 
 /* A row of an option table; a row without a name ends the table. */

@@ -38,6 +38,7 @@ struct context {
     unsigned int timeout_ms;    /* 0: the client's default */
     struct chan_client *client; /* NULL for commands that do not ask the daemon */
     FILE *out;                  /* what goes to standard output, written there when the command has ended */
+    FILE *stream;               /* standard output itself, for what goes on for long (cli/watch.h) */
 };
 
 /* Does it and returns an exit code of base/exit_codes.def. Failures have been reported. */
@@ -65,9 +66,10 @@ struct noun {
     size_t command_count;
 };
 
-enum { NOUN_COUNT = 6 };
+enum { NOUN_COUNT = 7 };
 extern const struct noun *const nouns[NOUN_COUNT];
-extern const struct noun noun_template, noun_sandbox, noun_event, noun_node, noun_completion, noun_version;
+extern const struct noun noun_template, noun_sandbox, noun_link, noun_event, noun_node, noun_completion,
+    noun_version;
 
 /* Options that every command takes. */
 extern const struct option global_options[];

@@ -9,7 +9,7 @@ static const char *const format_words[FORMAT_COUNT] = {
     [FORMAT_PATH] = "path",
 };
 
-const struct noun *const nouns[NOUN_COUNT] = {&noun_template, &noun_sandbox,    &noun_event,
+const struct noun *const nouns[NOUN_COUNT] = {&noun_template, &noun_sandbox,    &noun_link,   &noun_event,
                                               &noun_node,     &noun_completion, &noun_version};
 
 const struct option global_options[] = {

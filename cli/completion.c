@@ -85,6 +85,7 @@ static void offer_value(FILE *out, const char *prefix, const struct line *line, 
         break;
     case VALUE_TEMPLATE_ID:
     case VALUE_SANDBOX_ID:
+    case VALUE_LINK_ID:
         offer_ids(out, prefix, line->socket_path, kind, ids);
         break;
     case VALUE_NONE:
@@ -177,18 +178,28 @@ static void ids_of_daemon(FILE *out, const char *socket_path, enum value_kind ki
     if (chan_client_new(socket_path, &client) != 0)
         return;
     chan_client_set_timeouts(client, COMPLETION_MS, COMPLETION_MS);
-    bool is_template = kind == VALUE_TEMPLATE_ID;
     auto_reply struct chan_reply reply = CHAN_REPLY_INIT;
-    int result = is_template ? chan_client_template_list(client, COMPLETION_IDS, NULL, &reply)
-                             : chan_client_sandbox_list(client, COMPLETION_IDS, NULL, &reply);
+    const char *list = "sandboxes";
+    const char *id = "sandboxID";
+    int result = 0;
+    if (kind == VALUE_TEMPLATE_ID) {
+        list = "templates";
+        id = "templateID";
+        result = chan_client_template_list(client, COMPLETION_IDS, NULL, &reply);
+    } else if (kind == VALUE_LINK_ID) {
+        list = "links";
+        id = "linkID";
+        result = chan_client_link_list(client, COMPLETION_IDS, NULL, NULL, &reply);
+    } else {
+        result = chan_client_sandbox_list(client, COMPLETION_IDS, NULL, &reply);
+    }
     chan_client_free(client);
     if (result != 0)
         return;
     auto_json json_t *page = json_loadb(reply.body, reply.body_bytes, 0, NULL);
-    const json_t *objects = json_object_get(page, is_template ? "templates" : "sandboxes");
+    const json_t *objects = json_object_get(page, list);
     for (size_t i = 0; i < json_array_size(objects); i++)
-        (void)fprintf(out, "%s\n",
-                      json_text(json_array_get(objects, i), is_template ? "templateID" : "sandboxID"));
+        (void)fprintf(out, "%s\n", json_text(json_array_get(objects, i), id));
 }
 
 int completion_run(FILE *out, const char *const words[], size_t word_count)

@@ -67,5 +67,5 @@ static const struct command commands[] = {
      "List what happened, oldest first", "chanctl event ls --since 40 --limit 100"},
 };
 
-const struct noun noun_event = {"event", "Events: what happened to templates, sandboxes and regions",
+const struct noun noun_event = {"event", "Events: what happened to templates, sandboxes, regions and links",
                                 commands, sizeof commands / sizeof commands[0]};

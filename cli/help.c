@@ -72,11 +72,11 @@ static void print_noun_help(FILE *out, const struct noun *noun)
 
 static void print_top_help(FILE *out)
 {
-    (void)fputs(
-        "Usage: chanctl [OPTION...] NOUN VERB [ARGUMENT...] [OPTION...]\n\n"
-        "Manages the shared-memory channels of microVM sandboxes through chand, the daemon of this host.\n\n"
-        "Commands:\n",
-        out);
+    (void)fputs("Usage: chanctl [OPTION...] NOUN VERB [ARGUMENT...] [OPTION...]\n\n"
+                "Manages the shared-memory channels and cables of microVM sandboxes through chand, the "
+                "daemon of this host.\n\n"
+                "Commands:\n",
+                out);
     for (size_t i = 0; i < NOUN_COUNT; i++)
         print_commands(out, nouns[i]);
     print_options(out, "Options of every command", global_options);
@@ -87,6 +87,7 @@ static void print_top_help(FILE *out)
                 "  chanctl template put tpl-1 --ivshmem --size 1M\n"
                 "  chanctl sandbox create sb-1 --template tpl-1 --lease 60s -o qemu-args\n"
                 "  chanctl sandbox ls\n"
+                "  chanctl link create net-1 --end sb-1 --end sb-2\n"
                 "  chanctl sandbox ls -o id | xargs chanctl sandbox rm\n"
                 "\n'chanctl NOUN --help' and 'chanctl NOUN VERB --help' say more.\n",
                 out);

@@ -13,7 +13,7 @@ static int node_get(struct context *context)
 
 static const struct command commands[] = {
     {"node", "show", "get", node_get, "", 0, 0, VALUE_NONE, NULL, FORMATS_OBJECT, false,
-     "Show capacity, use, limits and versions", NULL},
+     "Show capacity, use, limits, versions and the dataplane", NULL},
 };
 
 const struct noun noun_node = {"node", "This host: capacity, use, limits and versions", commands,

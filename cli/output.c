@@ -137,6 +137,24 @@ int output_reply(struct context *context, const struct chan_reply *reply)
     return EXIT_CODE_OK;
 }
 
+int output_part(struct context *context, const json_t *object, const char *path_key)
+{
+    if (context->format == FORMAT_PATH) {
+        const char *path = json_text(object, path_key);
+        if (path[0] == '\0')
+            return report_local("chand's answer has no path");
+        (void)fprintf(context->out, "%s\n", path);
+        return EXIT_CODE_OK;
+    }
+    const char *key = context->format == FORMAT_QEMU_ARGS ? "qemu" : "cloudHypervisor";
+    const json_t *words = json_object_get(json_object_get(object, "vmm"), key);
+    if (json_array_size(words) == 0)
+        return report_local("chand's answer has no arguments for this VMM");
+    text_print_shell_words(context->out, words);
+    (void)fputc('\n', context->out);
+    return EXIT_CODE_OK;
+}
+
 int output_table(struct context *context, const struct table *table)
 {
     return table_print(table, context->out) == 0 ? EXIT_CODE_OK

@@ -26,6 +26,10 @@ int output_reply(struct context *context, const struct chan_reply *reply);
 /* JSON or YAML of a value. body, if not NULL, is the JSON as it came. Returns an exit code. */
 int output_json(struct context *context, const json_t *value, const char *body);
 
+/* The forms of output that are a part of a region or of an end of a link: its path (the member path_key), or
+ * arguments for a VMM. Returns an exit code. */
+int output_part(struct context *context, const json_t *object, const char *path_key);
+
 /* Prints a table; returns an exit code. */
 int output_table(struct context *context, const struct table *table);
 

@@ -6,10 +6,11 @@
 
 #include "cli/command.h"
 
-/* Where the next page starts: a token for objects, a revision for events. */
+/* Where the next page starts: a token for objects, a revision for events; and of what. */
 struct cursor {
     char token[512];
     int64_t since;
+    const char *sandbox_id; /* of links: only those of that sandbox; NULL: all */
 };
 
 struct page_source {

@@ -17,6 +17,11 @@ static const char *const next_steps[REASON_COUNT] = {
     [REASON_TEMPLATE_IN_USE] = "try: chanctl sandbox ls, and remove the sandboxes of this template first",
     [REASON_SANDBOX_EXISTS] = "try: chanctl sandbox show ID; remove it, or take another id",
     [REASON_SANDBOX_BUSY] = "try again in a moment",
+    [REASON_LINK_NOT_FOUND] = "try: chanctl link ls",
+    [REASON_LINK_EXISTS] = "try: chanctl link show ID; remove it, or take another id",
+    [REASON_LINK_BUSY] = "try again in a moment",
+    [REASON_SOCKET_FAILED] = "see who has a file at that path, or may not make one; then try again",
+    [REASON_DATAPLANE_UNAVAILABLE] = "try: chanctl node show, which says why; then try again",
     [REASON_FILE_EXISTS] =
         "move the file away (chand never touches one that it did not make), then try again",
     [REASON_REGION_LOST] = "its content is gone: remove the sandbox and create it again",

@@ -137,7 +137,7 @@ int chanctl_run(int argc, const char *const argv[], FILE *out)
     FILE *memory = open_memstream(&text, &length);
     if (memory == NULL)
         return report_local("out of memory");
-    auto_context struct context context = {.out = memory};
+    auto_context struct context context = {.out = memory, .stream = out};
     int code = EXIT_CODE_OK;
     if (argc > 1 && strcmp(argv[1], COMPLETION_COMMAND) == 0)
         code = completion_run(memory, argv + 2, (size_t)argc - 2);

@@ -8,7 +8,6 @@
 #include "cli/pages.h"
 #include "cli/report.h"
 #include "cli/request.h"
-#include "cli/text.h"
 #include "cli/values.h"
 
 #define OPTION_OWNER_PID                                                                                     \
@@ -58,20 +57,7 @@ static int output_region(struct context *context, const struct chan_reply *reply
                       request_id_argument(context));
         return EXIT_CODE_OK;
     }
-    if (context->format == FORMAT_PATH) {
-        const char *path = json_text(region, "path");
-        if (path[0] == '\0')
-            return report_local("chand's answer has no path of the region");
-        (void)fprintf(context->out, "%s\n", path);
-        return EXIT_CODE_OK;
-    }
-    const char *key = context->format == FORMAT_QEMU_ARGS ? "qemu" : "cloudHypervisor";
-    const json_t *words = json_object_get(json_object_get(region, "vmm"), key);
-    if (json_array_size(words) == 0)
-        return report_local("chand's answer has no arguments for this VMM");
-    text_print_shell_words(context->out, words);
-    (void)fputc('\n', context->out);
-    return EXIT_CODE_OK;
+    return output_part(context, region, "path");
 }
 
 static int output_sandbox(struct context *context, const struct chan_reply *reply)

@@ -131,3 +131,19 @@ void format_duration(int64_t seconds, char out[VALUE_TEXT_SIZE])
         }
     (void)snprintf(out, VALUE_TEXT_SIZE, "%" PRId64 "s", seconds < 0 ? 0 : seconds);
 }
+
+void format_rate(double rate, char out[VALUE_TEXT_SIZE])
+{
+    static const char *const suffixes[] = {"", "k", "M", "G", "T", "P"};
+    size_t unit = 0;
+    /* 999.95 would be written as 1000.0. */
+    while (rate >= 999.95 && unit + 1 < sizeof suffixes / sizeof suffixes[0]) {
+        rate /= 1000;
+        unit++;
+    }
+    (void)snprintf(out, VALUE_TEXT_SIZE, "%.1f", rate);
+    size_t length = strlen(out);
+    if (length > 2 && strcmp(out + length - 2, ".0") == 0)
+        length -= 2;
+    (void)snprintf(out + length, VALUE_TEXT_SIZE - length, "%s", suffixes[unit]);
+}

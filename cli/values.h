@@ -31,4 +31,7 @@ void format_size(int64_t bytes, char out[VALUE_TEXT_SIZE]);
 /* "5s", "3m", "2h", "4d": the largest unit of which there are at least two, seconds below two minutes. */
 void format_duration(int64_t seconds, char out[VALUE_TEXT_SIZE]);
 
+/* Something per second, in thousands, millions and so on: "0", "12.5", "1.2k", "9.4G". */
+void format_rate(double rate, char out[VALUE_TEXT_SIZE]);
+
 #endif

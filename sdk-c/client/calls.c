@@ -57,19 +57,35 @@ static int call_object(struct chan_client *client, const char *method, const cha
     return call_path(client, method, make_path(collection, id, action), json, options, reply);
 }
 
-static int call_list(struct chan_client *client, const char *collection, unsigned int limit,
-                     const char *page_token, struct chan_reply *reply)
+/* Adds a parameter to the query of a malloc'ed path, which it takes over; an empty value adds nothing. NULL
+ * when out of memory. */
+static char *add_parameter(char *path, const char *name, const char *value)
 {
-    char before[64];
-    int used = snprintf(before, sizeof before, "%s?", collection);
+    if (path == NULL || value == NULL || value[0] == '\0')
+        return path;
+    size_t size = strlen(path) + strlen(name) + sizeof "?=";
+    char *before = malloc(size);
+    char *longer = NULL;
+    if (before != NULL) {
+        (void)snprintf(before, size, "%s%c%s=", path, strchr(path, '?') == NULL ? '?' : '&', name);
+        longer = make_path(before, value, "");
+    }
+    free(before);
+    free(path);
+    return longer;
+}
+
+/* sandbox_id may be NULL. */
+static int call_list(struct chan_client *client, const char *collection, unsigned int limit,
+                     const char *page_token, const char *sandbox_id, struct chan_reply *reply)
+{
+    char most[24] = "";
     if (limit != 0)
-        used += snprintf(before + used, sizeof before - (size_t)used, "limit=%u&", limit);
-    bool first = page_token == NULL || page_token[0] == '\0';
-    if (first)
-        before[used - 1] = '\0'; /* without the last ? or & */
-    else
-        (void)snprintf(before + used, sizeof before - (size_t)used, "pageToken=");
-    return call_path(client, "GET", make_path(before, first ? "" : page_token, ""), NULL, NULL, reply);
+        (void)snprintf(most, sizeof most, "%u", limit);
+    char *path = add_parameter(strdup(collection), "limit", most);
+    path = add_parameter(path, "pageToken", page_token);
+    path = add_parameter(path, "sandboxID", sandbox_id);
+    return call_path(client, "GET", path, NULL, NULL, reply);
 }
 
 static const char *or_empty(const char *json)
@@ -129,16 +145,39 @@ int chan_client_sandbox_renew(struct chan_client *client, const char *id, const 
     return call_object(client, "POST", "/v1/sandboxes/", id, "/renew", or_empty(json), options, reply);
 }
 
+int chan_client_link_put(struct chan_client *client, const char *id, const char *json,
+                         const struct chan_call_options *options, struct chan_reply *reply)
+{
+    return call_object(client, "PUT", "/v1/links/", id, "", or_empty(json), options, reply);
+}
+
+int chan_client_link_get(struct chan_client *client, const char *id, struct chan_reply *reply)
+{
+    return call_object(client, "GET", "/v1/links/", id, "", NULL, NULL, reply);
+}
+
+int chan_client_link_delete(struct chan_client *client, const char *id,
+                            const struct chan_call_options *options, struct chan_reply *reply)
+{
+    return call_object(client, "DELETE", "/v1/links/", id, "", NULL, options, reply);
+}
+
 int chan_client_template_list(struct chan_client *client, unsigned int limit, const char *page_token,
                               struct chan_reply *reply)
 {
-    return call_list(client, "/v1/templates", limit, page_token, reply);
+    return call_list(client, "/v1/templates", limit, page_token, NULL, reply);
 }
 
 int chan_client_sandbox_list(struct chan_client *client, unsigned int limit, const char *page_token,
                              struct chan_reply *reply)
 {
-    return call_list(client, "/v1/sandboxes", limit, page_token, reply);
+    return call_list(client, "/v1/sandboxes", limit, page_token, NULL, reply);
+}
+
+int chan_client_link_list(struct chan_client *client, unsigned int limit, const char *page_token,
+                          const char *sandbox_id, struct chan_reply *reply)
+{
+    return call_list(client, "/v1/links", limit, page_token, sandbox_id, reply);
 }
 
 int chan_client_event_list(struct chan_client *client, int64_t since, unsigned int limit,

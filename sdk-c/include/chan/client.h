@@ -127,6 +127,11 @@ CHAN_API int chan_client_sandbox_resume(struct chan_client *client, const char *
                                         const struct chan_call_options *options, struct chan_reply *reply);
 CHAN_API int chan_client_sandbox_renew(struct chan_client *client, const char *id, const char *json,
                                        const struct chan_call_options *options, struct chan_reply *reply);
+CHAN_API int chan_client_link_put(struct chan_client *client, const char *id, const char *json,
+                                  const struct chan_call_options *options, struct chan_reply *reply);
+CHAN_API int chan_client_link_get(struct chan_client *client, const char *id, struct chan_reply *reply);
+CHAN_API int chan_client_link_delete(struct chan_client *client, const char *id,
+                                     const struct chan_call_options *options, struct chan_reply *reply);
 
 /* One page. limit 0 is chand's default; page_token NULL or "" is the first page, the answer's nextPageToken
  * leads to the next one. */
@@ -134,6 +139,9 @@ CHAN_API int chan_client_template_list(struct chan_client *client, unsigned int 
                                        struct chan_reply *reply);
 CHAN_API int chan_client_sandbox_list(struct chan_client *client, unsigned int limit, const char *page_token,
                                       struct chan_reply *reply);
+/* sandbox_id, if not NULL: only links with an end of that sandbox. */
+CHAN_API int chan_client_link_list(struct chan_client *client, unsigned int limit, const char *page_token,
+                                   const char *sandbox_id, struct chan_reply *reply);
 
 /* Events after the revision `since`, which must still be kept (410 when not); below 0: from the oldest that
  * is kept. The answer's lastRevision is the next page's since. */

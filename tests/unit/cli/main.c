@@ -8,6 +8,7 @@ int main(void)
     srunner_add_suite(runner, command_suite());
     srunner_add_suite(runner, completion_suite());
     srunner_add_suite(runner, details_suite());
+    srunner_add_suite(runner, link_suite());
     srunner_add_suite(runner, table_suite());
     srunner_add_suite(runner, text_suite());
     srunner_add_suite(runner, values_suite());

@@ -8,6 +8,7 @@ Suite *args_suite(void);
 Suite *command_suite(void);
 Suite *completion_suite(void);
 Suite *details_suite(void);
+Suite *link_suite(void);
 Suite *table_suite(void);
 Suite *text_suite(void);
 Suite *values_suite(void);

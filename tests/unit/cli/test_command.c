@@ -82,7 +82,7 @@ START_TEST(version)
 }
 END_TEST
 
-static const char *const wrong_lines[][8] = {
+static const char *const wrong_lines[][10] = {
     {"chanctl"},
     {"chanctl", "nothing"},
     {"chanctl", "sandbox"},
@@ -103,6 +103,17 @@ static const char *const wrong_lines[][8] = {
     {"chanctl", "template", "put", "a", "--size", "1MB"},
     {"chanctl", "template", "put", "a", "--annotation", "noequals"},
     {"chanctl", "template", "put", "a", "--annotation", "=v"},
+    {"chanctl", "link", "create", "a"},
+    {"chanctl", "link", "create", "a", "--end", "b"},
+    {"chanctl", "link", "create", "a", "--end=b", "--end=c", "--end=d"},
+    {"chanctl", "link", "create", "a", "--end", "b", "--end", ""},
+    {"chanctl", "link", "create", "a", "--end", "b", "--end=colour=red"},
+    {"chanctl", "link", "create", "a", "--end", "b", "--end=c", "--mtu=67"},
+    {"chanctl", "link", "show", "a", "-o", "qemu-args"},
+    {"chanctl", "link", "show", "a", "--end", "2"},
+    {"chanctl", "link", "show", "a", "--watch", "--interval", "0"},
+    {"chanctl", "link", "stats", "a", "-w", "--interval", "2h"},
+    {"chanctl", "link", "stats"},
     {"chanctl", "event", "ls", "--since", "-1"},
     {"chanctl", "node", "show", "--timeout", "2d"},
     {"chanctl", "node", "show", "--socket", ""},

@@ -7,7 +7,10 @@ static const char *asked_socket;
 static void ids(FILE *out, const char *socket_path, enum value_kind kind)
 {
     asked_socket = socket_path;
-    (void)fputs(kind == VALUE_TEMPLATE_ID ? "tpl-1\ntpl-2\n" : "sb-1\nother\n", out);
+    (void)fputs(kind == VALUE_TEMPLATE_ID ? "tpl-1\ntpl-2\n"
+                : kind == VALUE_LINK_ID   ? "net-1\n"
+                                          : "sb-1\nother\n",
+                out);
 }
 
 static const struct {
@@ -15,7 +18,7 @@ static const struct {
     const char *answer;
 } cases[] = {
     {{"te"}, "template\n"},
-    {{""}, "template\nsandbox\nevent\nnode\ncompletion\nversion\n"},
+    {{""}, "template\nsandbox\nlink\nevent\nnode\ncompletion\nversion\n"},
     {{"template", ""}, "put\nshow\nls\nrm\n"},
     {{"template", "s"}, "show\n"},
     {{"sandbox", "re"}, "resume\nrenew\n"},
@@ -41,6 +44,14 @@ static const struct {
     {{"sandbox", "create", "x", "--template", "tpl"}, "tpl-1\ntpl-2\n"},
     {{"sandbox", "rm", "--", "-"}, ""},
     {{"sandbox", "rm", "--", "s"}, "sb-1\n"},
+    {{"link", ""}, "create\nshow\nls\nstats\nrm\n"},
+    {{"link", "show", ""}, "net-1\n"},
+    {{"link", "rm", "net-1", "n"}, "net-1\n"},
+    {{"link", "show", "net-1", "--end", ""}, "0\n1\n"},
+    {{"link", "create", ""}, ""},
+    {{"link", "create", "x", "--end", "s"}, "sb-1\n"},
+    {{"link", "ls", "--sandbox", "o"}, "other\n"},
+    {{"link", "stats", "--w"}, "--watch\n"},
     {{"version", ""}, ""},
     {{"node", "show", "--lim"}, ""},
 };

@@ -128,6 +128,22 @@ START_TEST(shown_duration)
 }
 END_TEST
 
+static const struct {
+    double rate;
+    const char *text;
+} shown_rates[] = {
+    {0, "0"},       {0.5, "0.5"}, {0.04, "0"},      {12.5, "12.5"},   {999.94, "999.9"}, {999.96, "1k"},
+    {1234, "1.2k"}, {1e6, "1M"},  {9.41e9, "9.4G"}, {2.5e12, "2.5T"}, {7e18, "7000P"},
+};
+
+START_TEST(shown_rate)
+{
+    char text[VALUE_TEXT_SIZE];
+    format_rate(shown_rates[_i].rate, text);
+    ck_assert_str_eq(text, shown_rates[_i].text);
+}
+END_TEST
+
 Suite *values_suite(void)
 {
     Suite *suite = suite_create("values");
@@ -138,6 +154,7 @@ Suite *values_suite(void)
     tcase_add_test(tests, timestamp);
     tcase_add_loop_test(tests, shown_size, 0, sizeof shown_sizes / sizeof shown_sizes[0]);
     tcase_add_loop_test(tests, shown_duration, 0, sizeof shown_durations / sizeof shown_durations[0]);
+    tcase_add_loop_test(tests, shown_rate, 0, sizeof shown_rates / sizeof shown_rates[0]);
     suite_add_tcase(suite, tests);
     return suite;
 }

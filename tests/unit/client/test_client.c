@@ -96,6 +96,18 @@ START_TEST(every_call_has_its_path)
     assert_asked("POST /v1/sandboxes/s/pause HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_sandbox_resume(client, "s", NULL, NULL, &reply), 0);
     assert_asked("POST /v1/sandboxes/s/resume HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_put(client, "l", "{}", NULL, &reply), 0);
+    assert_asked("PUT /v1/links/l HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_get(client, "l", &reply), 0);
+    assert_asked("GET /v1/links/l HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_delete(client, "l", NULL, &reply), 0);
+    assert_asked("DELETE /v1/links/l HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_list(client, 0, NULL, NULL, &reply), 0);
+    assert_asked("GET /v1/links HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_list(client, 3, "t", "a&b", &reply), 0);
+    assert_asked("GET /v1/links?limit=3&pageToken=t&sandboxID=a%26b HTTP/1.1\r\n");
+    ck_assert_int_eq(chan_client_link_list(client, 0, "", "s", &reply), 0);
+    assert_asked("GET /v1/links?sandboxID=s HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_event_list(client, 7, 9, &reply), 0);
     assert_asked("GET /v1/events?since=7&limit=9 HTTP/1.1\r\n");
     ck_assert_int_eq(chan_client_event_list(client, 0, 0, &reply), 0);
