@@ -35,6 +35,7 @@ struct chand {
     struct store *store;
     struct regions *regions;
     struct reclaim *reclaim;
+    struct links *links;
     struct operations *operations;
     struct rest *rest;
 };
@@ -98,6 +99,27 @@ static int open_reclaim(struct chand *chand, struct error *err)
     return reclaim_new(&config, &chand->reclaim, err);
 }
 
+static int open_links(struct chand *chand, struct error *err)
+{
+    const struct settings *settings = &chand->settings;
+    auto_free char *runtime_directory = NULL;
+    auto_free char *program = NULL;
+    const char *wanted = settings_text(settings, SETTING_DATAPLANE_PROGRAM);
+    const bool none = wanted != NULL && strcmp(wanted, "none") == 0;
+    if (startup_absolute(settings_text(settings, SETTING_RUNTIME_DIR), &runtime_directory, err) != 0)
+        return error_wrap(err, "runtime-dir: ");
+    if (wanted == NULL && startup_program("chan-dataplane", &program, err) != 0)
+        return -1;
+    struct links_config config = {.store = chand->store,
+                                  .metrics = chand->metrics,
+                                  .log = &chand->log,
+                                  .runtime_directory = runtime_directory,
+                                  .dataplane_cpus = settings_text(settings, SETTING_DATAPLANE_CPUS)};
+    if (!none)
+        config.dataplane_program = wanted != NULL ? wanted : program;
+    return links_new(&config, &chand->links, err);
+}
+
 static int open_operations(struct chand *chand, struct error *err)
 {
     const struct settings *settings = &chand->settings;
@@ -105,6 +127,7 @@ static int open_operations(struct chand *chand, struct error *err)
         .store = chand->store,
         .regions = chand->regions,
         .reclaim = chand->reclaim,
+        .links = chand->links,
         .metrics = chand->metrics,
         .limits = {.default_region_bytes = settings_number(settings, SETTING_DEFAULT_REGION_SIZE),
                    .max_region_bytes = settings_number(settings, SETTING_MAX_REGION_SIZE),
@@ -169,11 +192,13 @@ static int start(struct chand *chand, struct error *err)
     int64_t begin_ns = clock_monotonic_ns();
     if (descriptors_standard(err) != 0 || descriptors_limit(&chand->descriptors, err) != 0 ||
         metrics_new(CHAN_VERSION, &chand->metrics, err) != 0 || open_store(chand, err) != 0 ||
-        open_regions(chand, err) != 0 || open_reclaim(chand, err) != 0 || open_operations(chand, err) != 0 ||
-        start_rest(chand, err) != 0)
+        open_regions(chand, err) != 0 || open_reclaim(chand, err) != 0 || open_links(chand, err) != 0 ||
+        open_operations(chand, err) != 0 || start_rest(chand, err) != 0)
         return -1;
     if (reclaim_repair(chand->reclaim, err) != 0)
         return error_wrap(err, "repairing the state: ");
+    if (links_start(chand->links, err) != 0)
+        return -1;
     operations_set_ready(chand->operations, true);
     if (reclaim_start(chand->reclaim, err) != 0)
         return -1;
@@ -191,6 +216,7 @@ static void stop(struct chand *chand)
 {
     rest_stop(chand->rest, (unsigned int)settings_number(&chand->settings, SETTING_DRAIN_TIMEOUT));
     operations_free(chand->operations);
+    links_free(chand->links);
     reclaim_free(chand->reclaim);
     regions_close(chand->regions);
     store_close(chand->store);

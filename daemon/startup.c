@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -58,4 +59,26 @@ int startup_lock(const char *state_directory, int *ret, struct error *err)
         return error_set_errno(err, REASON_INTERNAL, errno, "cannot write the lock %s", path);
     *ret = take_fd(&fd);
     return 0;
+}
+
+int startup_program(const char *name, char **ret, struct error *err)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    if (length > 0 && (size_t)length < sizeof path) {
+        path[length] = '\0';
+        char *slash = strrchr(path, '/');
+        size_t used = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+        int added = snprintf(path + used, sizeof path - used, "%s", name);
+        if (added >= 0 && (size_t)added < sizeof path - used && access(path, X_OK) == 0)
+            name = path;
+    }
+    *ret = strdup(name);
+    return *ret != NULL ? 0 : error_set_errno(err, REASON_RESOURCE_LIMIT, errno, "cannot look for %s", name);
+}
+
+int startup_absolute(const char *path, char **ret, struct error *err)
+{
+    *ret = path[0] == '/' ? strdup(path) : realpath(path, NULL);
+    return *ret != NULL ? 0 : error_set_errno(err, REASON_INTERNAL, errno, "cannot use %s", path);
 }

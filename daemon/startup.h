@@ -15,4 +15,11 @@ int startup_directory(const char *path, mode_t mode, bool is_private, struct err
  * open. */
 int startup_lock(const char *state_directory, int *ret, struct error *err);
 
+/* The program of that name beside our own executable, or just the name, to be looked for in PATH, when there
+ * is none. *ret is malloc'ed. */
+int startup_program(const char *name, char **ret, struct error *err);
+
+/* The path as others may use it, whose working directory is another one. *ret is malloc'ed. */
+int startup_absolute(const char *path, char **ret, struct error *err);
+
 #endif

@@ -26,9 +26,11 @@ struct links_config {
     struct metrics *metrics;
     const struct log *log;
     const char *runtime_directory; /* absolute: dataplane.sock and links/ are in it */
-    const char
-        *dataplane_program;     /* path of chan-dataplane to start when none listens; NULL: never start one */
-    const char *dataplane_cpus; /* "1" or "0,2-3": for the one that is started */
+    /* chan-dataplane, which is started when none listens: a path, or a name that is looked for in PATH. NULL:
+     * never start one. */
+    const char *dataplane_program;
+    /* "1" or "0,2-3": for the one that is started; NULL: the last CPU that chand may use */
+    const char *dataplane_cpus;
 };
 
 int links_new(const struct links_config *config, struct links **ret, struct error *err);
@@ -60,15 +62,36 @@ struct link_state {
     struct link_end_state ends[2];
 };
 
+/* The lock of one link id: whoever changes a link or what belongs to it holds it, and reads its row under it.
+ * Striped; a thread holds at most one at a time. */
+struct link_lock {
+    void *stripe;
+};
+struct link_lock links_lock(struct links *links, const char *id);
+void links_unlock(struct link_lock *lock);
+#define auto_link_lock __attribute__((cleanup(links_unlock), unused))
+
 /* Makes directories, sockets and the dataplane's link for a row that is in the store. After a failure nothing
  * of it is left outside of the store. */
 int links_apply(struct links *links, const struct link_row *row, struct error *err);
 /* Takes the link from the dataplane and removes its sockets and directories. Done too when there was none.
  * Without a dataplane the files go at once, and the link when one is there again. */
 int links_remove(struct links *links, const char *id, struct error *err);
+/* Deletes a link: intent, what belongs to it, row. The caller holds its lock and has read `row` under it. On
+ * failure the row says deleting, and the thread tries again. */
+int links_delete(struct links *links, const struct link_row *row, const struct store_actor *actor,
+                 struct error *err);
+/* Undoes a creation: what belongs to it, then the row. Likewise; `reason` goes into the event. */
+int links_undo(struct links *links, const struct link_row *row, const char *reason,
+               const struct store_actor *actor, struct error *err);
+/* May links be in the store? Never false when there are. For skipping what only links need; NULL: false. */
+bool links_may_exist(const struct links *links);
+
 /* State of a link; one call to the dataplane. Never fails: without a dataplane the ends are "unknown" and say
  * why. */
 void links_state(struct links *links, const struct link_row *row, struct link_state *ret);
+/* The same for many, in the order of their ids: a few calls for all of them. */
+void links_states(struct links *links, const struct link_row *rows, size_t count, struct link_state *ret);
 
 struct links_report {
     bool connected;
@@ -78,6 +101,7 @@ struct links_report {
     char reason[LINK_REASON_SIZE]; /* why not connected */
     uint64_t starts, reconnects;
 };
+/* NULL links: not connected. */
 void links_report(struct links *links, struct links_report *ret);
 
 /* The path of an end's socket of role server, as it is or will be. REASON_INVALID_ID when the id makes it

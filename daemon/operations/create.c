@@ -245,27 +245,6 @@ static int write_abandoned(struct store_txn *txn, void *argument, struct error *
     return store_event_add(txn, "sandbox.create_failed", "sandbox", abandonment->id, detail, err);
 }
 
-/* A fault point that fails stands for a full disk or a system limit at that step. */
-static int fault_check(const char *name, struct error *err)
-{
-    int fault = fault_point(name);
-    if (fault == 0)
-        return 0;
-    enum reason reason = REASON_INTERNAL;
-    if (fault == ENOSPC || fault == EDQUOT)
-        reason = REASON_NO_SPACE;
-    else if (fault == EMFILE || fault == ENFILE || fault == ENOMEM)
-        reason = REASON_RESOURCE_LIMIT;
-    return error_set_errno(err, reason, fault, "the step %s failed", name);
-}
-
-/* Adds a second failure to the error that is answered. */
-static void add_consequence(struct error *err, const char *what, const struct error *failure)
-{
-    size_t used = strlen(err->detail);
-    (void)snprintf(err->detail + used, sizeof err->detail - used, "; %s: %s", what, failure->detail);
-}
-
 /* Takes the intent back, so that nothing is left. Should that fail too, the row stays creating, and the
  * collector undoes it. `cause` is the error that is answered. */
 static void abandon(struct creation *creation, struct error *cause)
@@ -276,7 +255,7 @@ static void abandon(struct creation *creation, struct error *cause)
     struct error failure = ERROR_INIT;
     if (fault_check("create.before_abort", &failure) != 0 ||
         store_write(creation->operations->config.store, &actor, write_abandoned, &abandonment, &failure) != 0)
-        add_consequence(cause, "what was begun will be undone later", &failure);
+        error_add_consequence(cause, "what was begun will be undone later", &failure);
 }
 
 /* Removes what there is of the file, then the row: it goes only after the file. */
@@ -284,7 +263,7 @@ static void give_up(struct creation *creation, struct error *cause)
 {
     struct error failure = ERROR_INIT;
     if (region_remove_unfinished(creation->operations->config.regions, &creation->row.region, &failure) != 0)
-        add_consequence(cause, "the file will be removed later", &failure);
+        error_add_consequence(cause, "the file will be removed later", &failure);
     else
         abandon(creation, cause);
 }

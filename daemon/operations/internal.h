@@ -24,6 +24,11 @@ int require_ready(const struct operations *operations, struct error *err);
 /* Copies a locally collected error to the caller's; always returns -1. `to` may be NULL. */
 int error_hand_over(struct error *to, const struct error *from);
 
+/* A fault point that fails stands for a full disk or a system limit at that step. */
+int fault_check(const char *name, struct error *err);
+/* Adds a second failure to the error that is answered. */
+void error_add_consequence(struct error *err, const char *what, const struct error *failure);
+
 /* The audit's view of a caller. `who` must outlive the actor. */
 enum { WHO_SIZE = 48 };
 void describe_caller(const struct caller *caller, char who[WHO_SIZE]);
@@ -58,7 +63,7 @@ bool annotations_opt_in(const struct string_pair *annotations, size_t count);
 
 /* ---- pages (pages.c) ---- */
 
-enum page_kind { PAGE_TEMPLATES = 't', PAGE_SANDBOXES = 's' };
+enum page_kind { PAGE_TEMPLATES = 't', PAGE_SANDBOXES = 's', PAGE_LINKS = 'l' };
 
 /* The number of rows and the id after which they start. */
 int page_begin(const struct operations_limits *limits, const struct page_request *page, enum page_kind kind,
@@ -75,9 +80,21 @@ int owner_take(const struct operations *operations, const struct owner_spec *spe
 /* Is it the same process, or a lease of the same length? */
 bool owner_same(const struct owner_row *a, const struct owner_row *b);
 
-/* ---- sandboxes as they are answered (views.c) ---- */
+/* ---- what is answered (views.c) ---- */
+
+/* One malloc'ed block: `count` pointers, a NULL, then the strings. */
+int pack_strings(const char *const *strings, size_t count, char ***ret);
+/* QEMU's option parser takes two commas for one that is meant. `out` has room for twice the path. */
+void double_commas(const char *path, char *out);
 
 void sandbox_view_fill(const struct operations *operations, const struct sandbox_row *row,
                        struct sandbox_view *ret);
+
+/* ---- links (links.c) ---- */
+
+/* A sandbox that was deleted has marked its links as deleting; this deletes them. What fails is left to the
+ * links' thread. */
+void delete_links_of_sandbox(struct operations *operations, const struct caller *caller,
+                             const char *sandbox_id);
 
 #endif

@@ -13,10 +13,13 @@ static int read_counts(struct operations *operations, struct node_view *ret, str
     if (store_read_begin(operations->config.store, &view, err) != 0)
         return -1;
     ret->revision = store_revision(view);
-    if (store_count_sandboxes(view, ret->sandboxes, err) != 0 ||
+    if (store_count_links(view, ret->links_by_state, err) != 0 ||
+        store_count_sandboxes(view, ret->sandboxes, err) != 0 ||
         store_count_templates(view, &ret->templates, err) != 0 ||
         store_count_lost_regions(view, &ret->lost_regions, err) != 0)
         return -1;
+    for (size_t state = 0; state < LINK_STATE_COUNT; state++)
+        ret->links += ret->links_by_state[state];
     return store_usage_node(view, &ret->usage, err);
 }
 
@@ -43,6 +46,7 @@ int operations_node_get(struct operations *operations, const struct caller *call
     ret->state_total_bytes = (uint64_t)state.f_blocks * state.f_frsize;
     ret->state_free_bytes = (uint64_t)state.f_bavail * state.f_frsize;
     reclaim_get_report(config->reclaim, &ret->reclaim);
+    links_report(config->links, &ret->dataplane);
     return read_counts(operations, ret, err);
 }
 
@@ -60,6 +64,9 @@ int operations_collect_metrics(struct operations *operations, struct error *err)
     metrics_set(metrics, METRIC_FOREIGN_FILES, node.reclaim.foreign_files);
     metrics_set(metrics, METRIC_OWNERS_IN_DOUBT, node.reclaim.owners_in_doubt);
     metrics_set(metrics, METRIC_OWNERS_WATCHED, node.reclaim.watched_owners);
+    for (int state = 0; state < LINK_STATE_COUNT; state++)
+        metrics_set_state(metrics, METRIC_LINKS, link_state_word((enum link_row_state)state),
+                          node.links_by_state[state]);
     for (int state = 0; state < SANDBOX_STATE_COUNT; state++)
         metrics_set_state(metrics, METRIC_SANDBOXES, sandbox_state_word((enum sandbox_state)state),
                           node.sandboxes[state]);

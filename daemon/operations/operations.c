@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "daemon/operations/internal.h"
 
 const char *operation_word(enum operation operation)
@@ -75,6 +76,25 @@ int error_hand_over(struct error *to, const struct error *from)
     if (to != NULL)
         *to = *from;
     return -1;
+}
+
+int fault_check(const char *name, struct error *err)
+{
+    int fault = fault_point(name);
+    if (fault == 0)
+        return 0;
+    enum reason reason = REASON_INTERNAL;
+    if (fault == ENOSPC || fault == EDQUOT)
+        reason = REASON_NO_SPACE;
+    else if (fault == EMFILE || fault == ENFILE || fault == ENOMEM)
+        reason = REASON_RESOURCE_LIMIT;
+    return error_set_errno(err, reason, fault, "the step %s failed", name);
+}
+
+void error_add_consequence(struct error *err, const char *what, const struct error *failure)
+{
+    size_t used = strlen(err->detail);
+    (void)snprintf(err->detail + used, sizeof err->detail - used, "; %s: %s", what, failure->detail);
 }
 
 void describe_caller(const struct caller *caller, char who[WHO_SIZE])

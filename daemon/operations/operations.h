@@ -216,6 +216,7 @@ int link_cloud_hypervisor_arguments(const struct link_view *link, unsigned end, 
  */
 int link_feature_names(uint64_t features, char ***ret);
 const char *link_role_word(enum link_role role);
+const char *link_state_word(enum link_row_state state); /* "creating", "ready", "deleting" */
 
 /* ---- events and node ---- */
 
@@ -242,7 +243,8 @@ struct node_view {
     struct usage_row usage;
     struct operations_limits limits;
     struct reclaim_report reclaim;
-    uint64_t links;
+    uint64_t links; /* in all states */
+    uint64_t links_by_state[LINK_STATE_COUNT];
     struct links_report dataplane;
 };
 int operations_node_get(struct operations *operations, const struct caller *caller, struct node_view *ret,

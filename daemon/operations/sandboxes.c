@@ -78,5 +78,8 @@ int operations_sandbox_delete(struct operations *operations, const struct caller
     char who[WHO_SIZE];
     describe_caller(caller, who);
     struct store_actor actor = make_actor(caller, who, OPERATION_SANDBOX_DELETE, id, "ok");
-    return reclaim_remove_sandbox(operations->config.reclaim, &row, &actor, false, err);
+    if (reclaim_remove_sandbox(operations->config.reclaim, &row, &actor, false, err) != 0)
+        return -1;
+    delete_links_of_sandbox(operations, caller, id);
+    return 0;
 }

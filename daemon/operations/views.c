@@ -29,19 +29,18 @@ void sandbox_view_fill(const struct operations *operations, const struct sandbox
                        row->region.name);
 }
 
-/* One block: count pointers, a NULL, then the strings, so that a single free() releases it. */
-static int pack(const char *const *arguments, size_t count, char ***ret)
+int pack_strings(const char *const *strings, size_t count, char ***ret)
 {
     size_t bytes = (count + 1) * sizeof(char *);
     for (size_t i = 0; i < count; i++)
-        bytes += strlen(arguments[i]) + 1;
+        bytes += strlen(strings[i]) + 1;
     char **list = malloc(bytes);
     if (list == NULL)
         return -1;
     char *text = (char *)(list + count + 1);
     for (size_t i = 0; i < count; i++) {
-        size_t size = strlen(arguments[i]) + 1;
-        memcpy(text, arguments[i], size);
+        size_t size = strlen(strings[i]) + 1;
+        memcpy(text, strings[i], size);
         list[i] = text;
         text += size;
     }
@@ -50,25 +49,29 @@ static int pack(const char *const *arguments, size_t count, char ***ret)
     return 0;
 }
 
+void double_commas(const char *path, char *out)
+{
+    for (; *path != '\0'; path++) {
+        if (*path == ',')
+            *out++ = ',';
+        *out++ = *path;
+    }
+    *out = '\0';
+}
+
 int sandbox_qemu_arguments(const struct sandbox_view *sandbox, char ***ret)
 {
     if (!sandbox->row.has_region)
         return -1;
     char path[2 * sizeof sandbox->path];
-    char *out = path;
-    for (const char *at = sandbox->path; *at != '\0'; at++) {
-        if (*at == ',') /* QEMU's option parser takes two commas for one that is meant */
-            *out++ = ',';
-        *out++ = *at;
-    }
-    *out = '\0';
+    double_commas(sandbox->path, path);
     char backend[sizeof path + 128];
     (void)snprintf(backend, sizeof backend,
                    "memory-backend-file,id=ivshmem-mem0,mem-path=%s,size=%llu,share=on", path,
                    (unsigned long long)sandbox->row.region.settings.size_bytes);
     const char *const arguments[] = {"-object", backend, "-device",
                                      "ivshmem-plain,memdev=ivshmem-mem0,id=ivshmem0"};
-    return pack(arguments, sizeof arguments / sizeof arguments[0], ret);
+    return pack_strings(arguments, sizeof arguments / sizeof arguments[0], ret);
 }
 
 int sandbox_cloud_hypervisor_arguments(const struct sandbox_view *sandbox, char ***ret)
@@ -81,5 +84,5 @@ int sandbox_cloud_hypervisor_arguments(const struct sandbox_view *sandbox, char 
     (void)snprintf(value, sizeof value, "path=%s%s%s,size=%llu", quote, sandbox->path, quote,
                    (unsigned long long)sandbox->row.region.settings.size_bytes);
     const char *const arguments[] = {"--ivshmem", value};
-    return pack(arguments, sizeof arguments / sizeof arguments[0], ret);
+    return pack_strings(arguments, sizeof arguments / sizeof arguments[0], ret);
 }

@@ -52,3 +52,23 @@ const char *on_rollback_word(enum on_rollback on_rollback)
     }
     return "unknown";
 }
+
+const char *link_role_word(enum link_role role)
+{
+    return role == LINK_ROLE_CLIENT ? "client" : "server";
+}
+
+const char *link_state_word(enum link_row_state state)
+{
+    switch (state) {
+    case LINK_CREATING:
+        return "creating";
+    case LINK_READY:
+        return "ready";
+    case LINK_DELETING:
+        return "deleting";
+    case LINK_STATE_COUNT:
+        break;
+    }
+    return "unknown";
+}
