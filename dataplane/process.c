@@ -89,6 +89,11 @@ static int check_cpus(const struct options *options, struct error *err)
     return 0;
 }
 
+static void do_nothing(void *argument)
+{
+    (void)argument;
+}
+
 static int start_workers(struct process *process, struct error *err)
 {
     const struct options *options = process->options;
@@ -99,6 +104,9 @@ static int start_workers(struct process *process, struct error *err)
         if (worker_start(&config, &process->workers[process->worker_count], err) != 0)
             return -1;
     }
+    /* Each has come so far that it runs commands: the system calls of a thread's beginning are behind it. */
+    for (unsigned i = 0; i < process->worker_count; i++)
+        worker_run(process->workers[i], do_nothing, NULL);
     return 0;
 }
 
