@@ -150,9 +150,9 @@ void datapath_refresh(struct datapath *path);
 void datapath_nudge(struct vhost_user_end *end, unsigned index);
 
 /* end.c */
-void vhost_user_end_status(const struct end *end, struct end_status *status);
-void vhost_user_end_set_offloads(struct end *end, uint64_t offloads_off);
-void vhost_user_end_destroy(struct end *end);
+void vhost_user_end_status(const struct end *base, struct end_status *status);
+void vhost_user_end_set_offloads(struct end *base, uint64_t offloads_off);
+void vhost_user_end_destroy(struct end *base);
 
 /* session.c */
 void session_init(struct vhost_user_end *end);

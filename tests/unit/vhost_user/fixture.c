@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -73,7 +74,7 @@ static unsigned usable_cpu(void)
 void fixture_start_bare(void)
 {
     memset(&fixture, 0, sizeof fixture);
-    strcpy(fixture.directory, "/tmp/chan-vhost-user-XXXXXX");
+    (void)snprintf(fixture.directory, sizeof fixture.directory, "/tmp/chan-vhost-user-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(fixture.directory));
     for (unsigned side = 0; side < 2; side++)
         (void)snprintf(fixture.paths[side], END_PATH_SIZE, "%s/%u.sock", fixture.directory, side);
@@ -82,13 +83,13 @@ void fixture_start_bare(void)
     fixture.call = (struct loop_source){.ready = on_call, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     ck_assert_int_eq(loop_add(fixture.loop, &fixture.call, EPOLLIN, NULL), 0);
     ck_assert_int_eq(sem_init(&fixture.called, 0, 0), 0);
-    const struct worker_config worker_config = {.cpu = usable_cpu(), .poll_ns = 20 * 1000};
+    const struct worker_config worker_config = {.cpu = usable_cpu(), .poll_ns = INT64_C(20000)};
     ck_assert_int_eq(worker_start(&worker_config, &fixture.worker, NULL), 0);
     fixture.slot = aligned_alloc(128, sizeof *fixture.slot);
     ck_assert_ptr_nonnull(fixture.slot);
     memset(fixture.slot, 0, sizeof *fixture.slot);
     const struct link_config link_config = {
-        .worker = fixture.worker, .slot = fixture.slot, .patience_ns = 10 * 1000 * 1000};
+        .worker = fixture.worker, .slot = fixture.slot, .patience_ns = INT64_C(10000000)};
     ck_assert_int_eq(link_new(&link_config, &fixture.link, NULL), 0);
     ck_assert_int_eq(pthread_create(&fixture.thread, NULL, control_thread, NULL), 0);
 }
@@ -143,8 +144,7 @@ void fixture_start(void)
 {
     fixture_start_bare();
     for (unsigned side = 0; side < 2; side++) {
-        struct end_specification specification = {.type = "vhost-user", .role = END_SERVER};
-        strcpy(specification.socket_path, fixture.paths[side]);
+        const struct end_specification specification = fixture_specification(side, END_SERVER);
         struct error err = ERROR_INIT;
         ck_assert_msg(fixture_new_end(side, &specification, -1, &err) == 0, "%s", err.detail);
     }
@@ -180,6 +180,13 @@ void fixture_stop(void)
 const char *fixture_path(unsigned side)
 {
     return fixture.paths[side];
+}
+
+struct end_specification fixture_specification(unsigned side, enum end_role role)
+{
+    struct end_specification specification = {.type = "vhost-user", .role = role};
+    memcpy(specification.socket_path, fixture.paths[side], END_PATH_SIZE);
+    return specification;
 }
 
 struct statistics_slot *fixture_slot(void)

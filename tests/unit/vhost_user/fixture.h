@@ -15,6 +15,8 @@ void fixture_start_bare(void);
 void fixture_stop(void);
 
 const char *fixture_path(unsigned side);
+/* Of an end with that path. */
+struct end_specification fixture_specification(unsigned side, enum end_role role);
 struct statistics_slot *fixture_slot(void);
 
 /* Runs fn(argument) on the control thread and waits for it. */

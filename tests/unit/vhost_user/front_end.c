@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -50,10 +49,17 @@ void front_end_attach(struct front_end *front_end, int fd)
     }
 }
 
-void front_end_connect(struct front_end *front_end, const char *path)
+struct sockaddr_un unix_address(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    ck_assert_uint_lt(strlen(path), sizeof address.sun_path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    return address;
+}
+
+void front_end_connect(struct front_end *front_end, const char *path)
+{
+    const struct sockaddr_un address = unix_address(path);
     const int64_t end = deadline_after(FIXTURE_WAIT_MS);
     for (;;) {
         const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

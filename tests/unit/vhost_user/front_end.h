@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/un.h>
 
 #include "dataplane/vhost_user/features.h"
 #include "dataplane/vhost_user/messages.h"
@@ -44,6 +45,8 @@ struct front_end {
     uint8_t *memory;
     struct guest_ring rings[GUEST_RINGS];
 };
+
+struct sockaddr_un unix_address(const char *path);
 
 /* Connects, and tries again while it is turned away (what was there before may not be gone yet). */
 void front_end_connect(struct front_end *front_end, const char *path);

@@ -225,7 +225,7 @@ END_TEST
 START_TEST(test_messages_with_an_answer_have_one)
 {
     const struct wire_inflight inflight = {.queues = 2, .queue_size = 256};
-    uint8_t answer[64];
+    uint8_t answer[64] = {0};
     ck_assert_uint_eq(front_end_ask_number(&guest, ID_GET_QUEUE_NUM), 16);
     front_end_send(&guest, ID_IOTLB_MSG, VHOST_USER_VERSION, answer, 32, NULL, 0);
     ck_assert_int_eq(front_end_read(&guest, ID_IOTLB_MSG, answer, sizeof answer, FIXTURE_WAIT_MS), 8);
@@ -247,7 +247,7 @@ END_TEST
 START_TEST(test_log_base_is_answered_once)
 {
     const struct wire_log log = {.size = 4096, .offset = 4096};
-    struct wire_log answer;
+    struct wire_log answer = {.size = 0};
     for (unsigned i = 0; i < 2; i++) {
         const uint32_t flags = VHOST_USER_VERSION | (i == 1 ? VHOST_USER_NEED_REPLY : 0);
         front_end_send(&guest, ID_SET_LOG_BASE, flags, &log, sizeof log, &guest.memory_fd, 1);

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -12,17 +11,9 @@
 #include "tests/unit/vhost_user/front_end.h"
 #include "tests/unit/vhost_user/suites.h"
 
-static struct end_specification specify(enum end_role role)
-{
-    struct end_specification specification = {.type = "vhost-user", .role = role};
-    strcpy(specification.socket_path, fixture_path(0));
-    return specification;
-}
-
 static int listen_at(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    const struct sockaddr_un address = unix_address(path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
@@ -32,8 +23,7 @@ static int listen_at(const char *path)
 
 static int connect_to(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    const struct sockaddr_un address = unix_address(path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
@@ -43,7 +33,7 @@ static int connect_to(const char *path)
 START_TEST(test_stale_socket_is_replaced)
 {
     (void)close(listen_at(fixture_path(0)));
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     ck_assert_int_eq(fixture_new_end(0, &specification, -1, NULL), 0);
     struct stat status;
     ck_assert_int_eq(lstat(fixture_path(0), &status), 0);
@@ -58,7 +48,7 @@ END_TEST
 
 START_TEST(test_nothing_else_is_replaced)
 {
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     struct error err = ERROR_INIT;
     /* a file */
     const int file = open(fixture_path(0), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -81,7 +71,7 @@ END_TEST
 
 START_TEST(test_given_listener)
 {
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     ck_assert_int_eq(fixture_new_end(0, &specification, listen_at(fixture_path(0)), NULL), 0);
     struct front_end guest;
     front_end_connect(&guest, fixture_path(0));
@@ -93,7 +83,7 @@ END_TEST
 
 START_TEST(test_given_descriptor_that_is_no_listener)
 {
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     const int odd[] = {open("/dev/null", O_RDWR | O_CLOEXEC), socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
                        socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
     const unsigned before = open_descriptors();
@@ -108,7 +98,7 @@ END_TEST
 
 START_TEST(test_second_client_is_turned_away)
 {
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     ck_assert_int_eq(fixture_new_end(0, &specification, -1, NULL), 0);
     struct front_end first;
     front_end_connect(&first, fixture_path(0));
@@ -129,7 +119,7 @@ END_TEST
 
 START_TEST(test_no_descriptors_are_left)
 {
-    const struct end_specification specification = specify(END_SERVER);
+    const struct end_specification specification = fixture_specification(0, END_SERVER);
     ck_assert_int_eq(fixture_new_end(0, &specification, -1, NULL), 0);
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -144,8 +134,7 @@ START_TEST(test_no_descriptors_are_left)
         (void)close(lowest);
         const struct rlimit tight = {.rlim_cur = (rlim_t)lowest, .rlim_max = limit.rlim_max};
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        strcpy(address.sun_path, fixture_path(0));
+        const struct sockaddr_un address = unix_address(fixture_path(0));
         const int connected = connect(unlucky.fd, (const struct sockaddr *)&address, sizeof address);
         const bool closed = front_end_is_closed(&unlucky);
         (void)fixture_status(0); /* it has its spare descriptor back */
@@ -171,7 +160,7 @@ static void accept_from(int listener, struct front_end *front_end)
 
 START_TEST(test_client_role_tries_until_somebody_listens)
 {
-    const struct end_specification specification = specify(END_CLIENT);
+    const struct end_specification specification = fixture_specification(0, END_CLIENT);
     ck_assert_int_eq(fixture_new_end(0, &specification, -1, NULL), 0);
     const int64_t end = clock_monotonic_ns() + INT64_C(1000000) * FIXTURE_WAIT_MS;
     while (strstr(fixture_status(0).reason, "No such file") == NULL) {
