@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/rest/fields.h"
 
@@ -99,6 +100,48 @@ int decode_sandbox(const json_t *body, struct sandbox_spec *spec, struct error *
     spec->has_uid = field_unsigned(&fields, "uid", &spec->uid);
     spec->has_gid = field_unsigned(&fields, "gid", &spec->gid);
     fields_end(&fields);
+    return result_of(&collected, err);
+}
+
+static void decode_end(const json_t *object, size_t number, struct link_end_spec *end,
+                       struct error *collected)
+{
+    char path[24];
+    struct fields fields;
+    if (!json_is_object(object)) {
+        (void)snprintf(path, sizeof path, "ends[%zu]", number);
+        (void)error_field(collected, REASON_INVALID_FIELD, path, "must be an object");
+        return;
+    }
+    (void)snprintf(path, sizeof path, "ends[%zu].", number);
+    fields_begin(&fields, object, path, collected);
+    (void)field_string(&fields, "type", &end->type);
+    (void)field_string(&fields, "sandboxID", &end->sandbox_id);
+    (void)field_string(&fields, "role", &end->role);
+    (void)field_string(&fields, "socketPath", &end->socket_path);
+    end->has_mtu = field_unsigned(&fields, "mtu", &end->mtu);
+    fields_end(&fields);
+}
+
+int decode_link(const json_t *body, struct link_spec *spec, struct link_end_spec ends[LINK_ENDS],
+                struct error *err)
+{
+    *spec = (struct link_spec){.ends = ends};
+    memset(ends, 0, LINK_ENDS * sizeof *ends);
+    struct error collected = ERROR_INIT;
+    struct fields fields;
+    const json_t *list = NULL;
+    fields_begin(&fields, body, "", &collected);
+    size_t faults = collected.field_count;
+    bool has_ends = field_array(&fields, "ends", &list);
+    if (has_ends && json_array_size(list) != LINK_ENDS)
+        field_fault(&fields, "ends", "must have two elements");
+    else if (!has_ends && collected.field_count == faults)
+        field_fault(&fields, "ends", "is required");
+    fields_end(&fields);
+    for (; spec->end_count < json_array_size(list) && spec->end_count < LINK_ENDS; spec->end_count++)
+        decode_end(json_array_get(list, spec->end_count), spec->end_count, &ends[spec->end_count],
+                   &collected);
     return result_of(&collected, err);
 }
 

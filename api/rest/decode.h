@@ -8,9 +8,14 @@
 #include "base/error.h"
 #include "daemon/operations/operations.h"
 
+enum { LINK_ENDS = 2 };
+
 /* spec->annotations is malloc'ed, and the caller's to free, even after -1. */
 int decode_template(const json_t *body, struct template_spec *spec, struct error *err);
 int decode_sandbox(const json_t *body, struct sandbox_spec *spec, struct error *err);
+/* spec->ends points to `ends`. */
+int decode_link(const json_t *body, struct link_spec *spec, struct link_end_spec ends[LINK_ENDS],
+                struct error *err);
 
 /* The bodies of the actions; body may be NULL. */
 int decode_pause(const json_t *body, struct error *err);

@@ -114,3 +114,16 @@ bool field_object(struct fields *fields, const char *name, const json_t **ret)
     *ret = value;
     return true;
 }
+
+bool field_array(struct fields *fields, const char *name, const json_t **ret)
+{
+    const json_t *value = look_up(fields, name);
+    if (value == NULL)
+        return false;
+    if (!json_is_array(value)) {
+        field_fault(fields, name, "must be an array");
+        return false;
+    }
+    *ret = value;
+    return true;
+}

@@ -34,6 +34,7 @@ bool field_bool(struct fields *fields, const char *name, bool *ret);
 bool field_integer(struct fields *fields, const char *name, int64_t *ret);
 bool field_unsigned(struct fields *fields, const char *name, uint64_t *ret);
 bool field_object(struct fields *fields, const char *name, const json_t **ret);
+bool field_array(struct fields *fields, const char *name, const json_t **ret);
 
 /* Reports something about a field by its name within this object. */
 void field_fault(struct fields *fields, const char *name, const char *detail);

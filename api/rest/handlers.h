@@ -20,6 +20,11 @@ int handle_sandbox_pause(const struct call *call, struct answer *answer, struct 
 int handle_sandbox_resume(const struct call *call, struct answer *answer, struct error *err);
 int handle_sandbox_renew(const struct call *call, struct answer *answer, struct error *err);
 
+int handle_link_put(const struct call *call, struct answer *answer, struct error *err);
+int handle_link_get(const struct call *call, struct answer *answer, struct error *err);
+int handle_link_delete(const struct call *call, struct answer *answer, struct error *err);
+int handle_link_list(const struct call *call, struct answer *answer, struct error *err);
+
 int handle_event_list(const struct call *call, struct answer *answer, struct error *err);
 int handle_node_get(const struct call *call, struct answer *answer, struct error *err);
 

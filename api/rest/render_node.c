@@ -34,6 +34,22 @@ static void render_use(struct json_writer *writer, const struct node_view *node)
     json_end_object(writer);
 }
 
+static void render_dataplane(struct json_writer *writer, const struct links_report *report)
+{
+    json_begin_object(writer, "dataplane");
+    json_put_bool(writer, "connected", report->connected);
+    json_put_bool(writer, "startedHere", report->started_here);
+    if (report->pid == 0)
+        json_put_null(writer, "pid");
+    else
+        json_put_unsigned(writer, "pid", report->pid);
+    json_put_string(writer, "software", report->software[0] != '\0' ? report->software : NULL);
+    json_put_string(writer, "reason", report->reason[0] != '\0' ? report->reason : NULL);
+    json_put_unsigned(writer, "starts", report->starts);
+    json_put_unsigned(writer, "reconnects", report->reconnects);
+    json_end_object(writer);
+}
+
 static void render_limits(struct json_writer *writer, const struct operations_limits *limits)
 {
     json_begin_object(writer, "limits");
@@ -76,6 +92,8 @@ void render_node(struct json_writer *writer, const char *name, const struct node
     render_space(writer, "sharedMemory", node->shm_directory, node->shm_total_bytes, node->shm_free_bytes);
     render_space(writer, "state", NULL, node->state_total_bytes, node->state_free_bytes);
     render_use(writer, node);
+    json_put_unsigned(writer, "links", node->links);
+    render_dataplane(writer, &node->dataplane);
     render_limits(writer, &node->limits);
     render_collector(writer, &node->reclaim);
     json_end_object(writer);

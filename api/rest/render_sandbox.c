@@ -35,6 +35,14 @@ static void render_owner(struct json_writer *writer, const struct sandbox_view *
     json_end_object(writer);
 }
 
+void render_strings(struct json_writer *writer, const char *name, char *const *list)
+{
+    json_begin_array(writer, name);
+    for (size_t i = 0; list[i] != NULL; i++)
+        json_put_string(writer, NULL, list[i]);
+    json_end_array(writer);
+}
+
 typedef int (*arguments_fn)(const struct sandbox_view *sandbox, char ***ret);
 
 static void render_arguments(struct json_writer *writer, const char *name, const struct sandbox_view *sandbox,
@@ -45,10 +53,7 @@ static void render_arguments(struct json_writer *writer, const char *name, const
         writer->failed = true; /* there is a region, so it is memory that is missing */
         return;
     }
-    json_begin_array(writer, name);
-    for (size_t i = 0; list[i] != NULL; i++)
-        json_put_string(writer, NULL, list[i]);
-    json_end_array(writer);
+    render_strings(writer, name, list);
 }
 
 static void render_region(struct json_writer *writer, const struct sandbox_view *sandbox)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 static const char *const page_parameters[] = {"limit", "pageToken", NULL};
+static const char *const link_parameters[] = {"limit", "pageToken", "sandboxID", NULL};
 static const char *const event_parameters[] = {"since", "limit", NULL};
 
 /* clang-format off */
@@ -18,6 +19,10 @@ static const struct route routes[] = {
     {"POST",   "/v1/sandboxes/{id}/pause",  OPERATION_SANDBOX_PAUSE,   handle_sandbox_pause,   BODY_OPTIONAL, false, NULL},
     {"POST",   "/v1/sandboxes/{id}/resume", OPERATION_SANDBOX_RESUME,  handle_sandbox_resume,  BODY_OPTIONAL, false, NULL},
     {"POST",   "/v1/sandboxes/{id}/renew",  OPERATION_SANDBOX_RENEW,   handle_sandbox_renew,   BODY_OPTIONAL, false, NULL},
+    {"GET",    "/v1/links",                 OPERATION_LINK_LIST,       handle_link_list,       BODY_IGNORED,  false, link_parameters},
+    {"GET",    "/v1/links/{id}",            OPERATION_LINK_GET,        handle_link_get,        BODY_IGNORED,  false, NULL},
+    {"PUT",    "/v1/links/{id}",            OPERATION_LINK_PUT,        handle_link_put,        BODY_REQUIRED, false, NULL},
+    {"DELETE", "/v1/links/{id}",            OPERATION_LINK_DELETE,     handle_link_delete,     BODY_IGNORED,  false, NULL},
     {"GET",    "/v1/events",                OPERATION_EVENT_LIST,      handle_event_list,      BODY_IGNORED,  false, event_parameters},
     {"GET",    "/v1/node",                  OPERATION_NODE_GET,        handle_node_get,        BODY_IGNORED,  false, NULL},
     {"GET",    "/livez",                    OPERATION_LIVEZ,           handle_livez,           BODY_IGNORED,  true,  NULL},

@@ -50,12 +50,14 @@ START_TEST(null_is_absent)
 }
 END_TEST
 
-enum kind { TEMPLATE, SANDBOX, PAUSE, RESUME, RENEW };
+enum kind { TEMPLATE, SANDBOX, LINK, PAUSE, RESUME, RENEW };
 
 static int decode(enum kind kind, const json_t *json, struct error *err)
 {
     struct template_spec template = {.annotations = NULL};
     struct sandbox_spec sandbox;
+    struct link_spec link;
+    struct link_end_spec ends[LINK_ENDS];
     struct owner_spec owner;
     int64_t lease_seconds;
     int result = -1;
@@ -66,6 +68,9 @@ static int decode(enum kind kind, const json_t *json, struct error *err)
         break;
     case SANDBOX:
         result = decode_sandbox(json, &sandbox, err);
+        break;
+    case LINK:
+        result = decode_link(json, &link, ends, err);
         break;
     case PAUSE:
         result = decode_pause(json, err);
@@ -109,6 +114,21 @@ static const struct {
     {SANDBOX, "{\"templateID\":\"t\",\"owner\":5}", {"owner"}},
     {SANDBOX, "{\"templateID\":\"t\",\"uid\":-1,\"gid\":1.5}", {"uid", "gid"}},
     {SANDBOX, "{\"templateID\":\"t\",\"snapshotID\":\"s\"}", {"snapshotID"}},
+    {LINK, "{}", {"ends"}},
+    {LINK, "{\"ends\":null}", {"ends"}},
+    {LINK, "{\"ends\":{}}", {"ends"}},
+    {LINK, "{\"ends\":[]}", {"ends"}},
+    {LINK, "{\"ends\":[{}]}", {"ends"}},
+    {LINK, "{\"ends\":[{},{},{}]}", {"ends"}},
+    {LINK, "{\"ends\":[{},7]}", {"ends[1]"}},
+    {LINK, "{\"ends\":[null,{}]}", {"ends[0]"}},
+    {LINK, "{\"ends\":[{\"foo\":1},{}]}", {"ends[0].foo"}},
+    {LINK,
+     "{\"ends\":[{\"type\":1,\"role\":true},{\"socketPath\":[],\"mtu\":-1}]}",
+     {"ends[0].type", "ends[0].role", "ends[1].socketPath", "ends[1].mtu"}},
+    {LINK,
+     "{\"ends\":[{\"sandboxID\":{}},{\"mtu\":\"9000\"}],\"name\":\"x\"}",
+     {"ends[0].sandboxID", "ends[1].mtu", "name"}},
     {PAUSE, "{\"force\":true}", {"force"}},
     {RESUME, "{\"owner\":{}}", {"owner"}},
     {RESUME, "{\"pid\":1}", {"pid"}},
@@ -161,6 +181,27 @@ START_TEST(owners)
 }
 END_TEST
 
+START_TEST(a_link)
+{
+    json_t *json = parse("{\"ends\":[{\"type\":\"vhost-user\",\"sandboxID\":\"a\",\"role\":null},"
+                         "{\"role\":\"client\",\"socketPath\":\"/x\",\"mtu\":9000}]}");
+    struct link_spec spec;
+    struct link_end_spec ends[LINK_ENDS];
+    struct error err = ERROR_INIT;
+    ck_assert_int_eq(decode_link(json, &spec, ends, &err), 0);
+    ck_assert_ptr_eq(spec.ends, ends);
+    ck_assert_uint_eq(spec.end_count, 2);
+    ck_assert_str_eq(ends[0].type, "vhost-user");
+    ck_assert_str_eq(ends[0].sandbox_id, "a");
+    ck_assert(ends[0].role == NULL && ends[0].socket_path == NULL && !ends[0].has_mtu);
+    ck_assert(ends[1].type == NULL && ends[1].sandbox_id == NULL);
+    ck_assert_str_eq(ends[1].role, "client");
+    ck_assert_str_eq(ends[1].socket_path, "/x");
+    ck_assert(ends[1].has_mtu && ends[1].mtu == 9000);
+    json_decref(json);
+}
+END_TEST
+
 START_TEST(more_faults_than_fit)
 {
     char body[512] = "{";
@@ -182,6 +223,7 @@ TCase *decode_tests(void)
     tcase_add_test(tests, null_is_absent);
     tcase_add_loop_test(tests, every_bad_field_is_named, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(tests, owners);
+    tcase_add_test(tests, a_link);
     tcase_add_test(tests, more_faults_than_fit);
     return tests;
 }
