@@ -253,7 +253,8 @@ START_TEST(test_log_base_is_answered_once)
         front_end_send(&guest, ID_SET_LOG_BASE, flags, &log, sizeof log, &guest.memory_fd, 1);
         ck_assert_int_eq(front_end_read(&guest, ID_SET_LOG_BASE, &answer, sizeof answer, FIXTURE_WAIT_MS),
                          sizeof answer);
-        ck_assert_mem_eq(&answer, &log, sizeof log);
+        ck_assert_uint_eq(answer.size, log.size);
+        ck_assert_uint_eq(answer.offset, log.offset);
         expect_alive(); /* a second answer would come first */
     }
     const struct wire_log beyond = {.size = UINT64_MAX - 4095, .offset = 8192};
