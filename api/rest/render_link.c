@@ -91,8 +91,7 @@ static void render_end(struct json_writer *writer, const struct link_view *link,
     json_put_string(writer, "type", row->type);
     json_put_string(writer, "sandboxID", or_null(row->sandbox_id));
     json_put_string(writer, "role", link_role_word(row->role));
-    json_put_string(writer, "socketPath",
-                    row->role == LINK_ROLE_CLIENT ? row->socket_path : state->socket_path);
+    json_put_string(writer, "socketPath", or_null(state->socket_path));
     put_positive(writer, "mtu", row->mtu);
     json_put_string(writer, "state", state->state);
     json_put_string(writer, "reason", or_null(state->reason));

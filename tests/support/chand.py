@@ -3,6 +3,7 @@
 The build under test is CHAN_BUILD (default build/release below the top of the tree).
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -148,6 +149,24 @@ class Chand:
         code = self.process.wait(seconds)
         assert code == 0, f"chand ended with {code} after SIGTERM:\n{self.log()}"
 
+    def dataplanes(self):
+        """Processes of the dataplane that serves this runtime directory; chand has started it and leaves it running."""
+        control = str(self.runtime / "dataplane.sock").encode()
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if control in (folder / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                pass  # it has ended meanwhile
+        return found
+
+    def end_dataplanes(self, number=signal.SIGTERM):
+        for pid in self.dataplanes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        wait_for(lambda: not self.dataplanes(), 20, "the end of the dataplane")
+
     def log(self):
         return self.log_path.read_text(errors="replace")[-8000:]
 
@@ -160,6 +179,7 @@ class Chand:
         finally:
             if self.process is not None and self.process.poll() is None:
                 self.kill()
+            self.end_dataplanes()
             if self.own_shm:
                 shutil.rmtree(self.shm, ignore_errors=True)
             shutil.rmtree(self.directory, ignore_errors=True)
