@@ -89,6 +89,15 @@ def unit(preset):
     return steps
 
 
+def conformance(preset, slow=1):
+    """slow multiplies the time limits of the cases."""
+    def steps():
+        step = pytest(f"conformance-{preset}", "conformance", preset, timeout=600 + 600 * slow)
+        step.environment["CHAN_CONFORMANCE_SLOW"] = str(slow)
+        return [step]
+    return steps
+
+
 def fuzz():
     """Each target with a new part for what it finds and its committed seeds, for a bounded time."""
     seconds = os.environ.get("CHAN_FUZZ_SECONDS", "15")
@@ -130,5 +139,10 @@ STAGES = [
     Stage("e2e-quick", "one real guest", lambda: [pytest("e2e-quick", "e2e", "release", "-m", "quick")],
           ("build-release",), quick=True, full=False),
     Stage("e2e", "real guests in QEMU", lambda: [pytest("e2e", "e2e", "release")], ("build-release",)),
+    Stage("conformance-release", "cases for vhost-user back-ends, against chan-dataplane", conformance("release"),
+          ("build-release",)),
+    Stage("conformance-asan", "the same with AddressSanitizer and UndefinedBehaviorSanitizer", conformance("asan", 3),
+          ("build-asan",)),
+    Stage("conformance-tsan", "the same with ThreadSanitizer", conformance("tsan", 4), ("build-tsan",)),
     Stage("fuzz", "each fuzz target for a bounded time", fuzz, ("build-fuzz",)),
 ]
