@@ -87,7 +87,7 @@ static void *map_congruent(size_t length, int fd, uint64_t offset)
 
 int mapping_new(int fd, uint64_t offset, uint64_t size, struct memory_mapping **ret, struct error *err)
 {
-    uint64_t page;
+    uint64_t page = 0;
     if (check_file(fd, offset, size, &page, err) != 0)
         return -1;
     auto_free struct memory_mapping *mapping = calloc(1, sizeof *mapping);
@@ -109,12 +109,25 @@ int mapping_new(int fd, uint64_t offset, uint64_t size, struct memory_mapping **
         (void)munmap(start, length);
         return -1;
     }
+    struct stat status;
+    if (fstat(fd, &status) == 0) { /* as it did in check_file */
+        mapping->device = status.st_dev;
+        mapping->inode = status.st_ino;
+    }
+    mapping->offset = offset;
     mapping->start = start;
     mapping->length = length;
     mapping->bytes = mapping->start + before;
     atomic_init(&mapping->references, 1);
     *ret = take_pointer(mapping);
     return 0;
+}
+
+bool mapping_is_of(const struct memory_mapping *mapping, int fd, uint64_t offset)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_dev == mapping->device && status.st_ino == mapping->inode &&
+           offset == mapping->offset;
 }
 
 struct memory_mapping *mapping_share(struct memory_mapping *mapping)

@@ -1,6 +1,7 @@
 #include "dataplane/memory/memory.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static int insert(struct guest_memory *memory, const struct guest_region_spec *s
         .user_address = spec->user_address,
         .host = mapping->bytes,
         .mapping = mapping,
+        .times = 1,
     };
     memory->count++;
     return 0;
@@ -134,9 +136,29 @@ static struct guest_memory *copy_table(const struct guest_memory *from, unsigned
     return memory;
 }
 
+/* The index of the region; memory->count: there is none. */
+static unsigned find(const struct guest_memory *memory, const struct guest_region_spec *spec)
+{
+    unsigned i = 0;
+    while (i < memory->count &&
+           (memory->regions[i].guest_address != spec->guest_address ||
+            memory->regions[i].size != spec->size || memory->regions[i].user_address != spec->user_address))
+        i++;
+    return i;
+}
+
 int guest_memory_add(const struct guest_memory *memory, const struct guest_region_spec *spec, int fd,
                      struct guest_memory **ret, struct error *err)
 {
+    const unsigned known = find(memory, spec);
+    if (known < memory->count && memory->regions[known].times < UINT_MAX &&
+        mapping_is_of(memory->regions[known].mapping, fd, spec->mmap_offset)) {
+        *ret = copy_table(memory, memory->count, memory->count, err);
+        if (*ret == NULL)
+            return -1;
+        (*ret)->regions[known].times++;
+        return 0;
+    }
     if (check_count(memory->count + 1, err) != 0)
         return -1;
     struct guest_memory *larger = copy_table(memory, memory->count, memory->count + 1, err);
@@ -153,20 +175,19 @@ int guest_memory_add(const struct guest_memory *memory, const struct guest_regio
 int guest_memory_remove(const struct guest_memory *memory, const struct guest_region_spec *spec,
                         struct guest_memory **ret, struct error *err)
 {
-    for (unsigned i = 0; i < memory->count; i++) {
-        const struct guest_region *region = &memory->regions[i];
-        if (region->guest_address != spec->guest_address || region->size != spec->size ||
-            region->user_address != spec->user_address)
-            continue;
-        struct guest_memory *smaller = copy_table(memory, i, memory->count - 1, err);
-        if (smaller == NULL)
-            return -1;
-        *ret = smaller;
-        return 0;
-    }
-    return error_set(err, REASON_INVALID_REQUEST,
-                     "there is no memory region at guest address 0x%" PRIx64 " of size 0x%" PRIx64,
-                     spec->guest_address, spec->size);
+    const unsigned known = find(memory, spec);
+    if (known == memory->count)
+        return error_set(err, REASON_INVALID_REQUEST,
+                         "there is no memory region at guest address 0x%" PRIx64 " of size 0x%" PRIx64,
+                         spec->guest_address, spec->size);
+    const bool last = memory->regions[known].times == 1;
+    struct guest_memory *smaller = copy_table(memory, last ? known : memory->count, memory->count, err);
+    if (smaller == NULL)
+        return -1;
+    if (!last)
+        smaller->regions[known].times--;
+    *ret = smaller;
+    return 0;
 }
 
 bool guest_memory_lost(const struct guest_memory *memory)

@@ -32,6 +32,7 @@ struct guest_region {
     uint64_t user_address; /* the front-end's own, in which it gives ring addresses */
     uint8_t *host;
     struct memory_mapping *mapping;
+    unsigned times; /* that it was added and not removed */
 };
 
 struct guest_memory {
@@ -57,7 +58,9 @@ int memory_guard_install(struct error *err);
  * REASON_RESOURCE_LIMIT: this process can map no more; any other reason: the front-end is to blame. */
 int guest_memory_new(const struct guest_region_spec *specs, const int *fds, unsigned count,
                      struct guest_memory **ret, struct error *err);
-/* A table with one region more, and with one less (found by guest address, size and user address). */
+/* A table with one region more, and with one less (found by guest address, size and user address). The same
+ * region of the same file may be added again: it is there until it was removed as often. (QEMU 7 adds and
+ * removes every region once for each queue pair.) */
 int guest_memory_add(const struct guest_memory *memory, const struct guest_region_spec *spec, int fd,
                      struct guest_memory **ret, struct error *err);
 int guest_memory_remove(const struct guest_memory *memory, const struct guest_region_spec *spec,

@@ -239,9 +239,37 @@ START_TEST(test_adding_and_removing_share_what_stays)
     ck_assert(!guest_memory_lost(nothing));
     /* and from nothing up again, as a front-end with memory slots does it */
     ck_assert_msg(guest_memory_add(nothing, &first, fd, &one, &err) == 0, "%s", err.detail);
-    ck_assert_int_eq(guest_memory_add(one, &first, fd, &two, &err), -1);
     guest_memory_free(nothing);
     guest_memory_free(one);
+}
+END_TEST
+
+START_TEST(test_a_region_that_is_added_twice_is_removed_twice)
+{
+    auto_close int fd = make_memory(4 * MIB);
+    auto_close int other_fd = make_memory(4 * MIB);
+    const struct guest_region_spec region = {
+        .guest_address = 0x40000000, .size = MIB, .user_address = 0x7000000};
+    const struct guest_region_spec moved = {
+        .guest_address = 0x40000000, .size = MIB, .user_address = 0x7000000, .mmap_offset = MIB};
+    struct error err = ERROR_INIT;
+    struct guest_memory *one = NULL, *two = NULL, *refused = NULL, *less = NULL, *none = NULL;
+    ck_assert_msg(guest_memory_new(&region, &fd, 1, &one, &err) == 0, "%s", err.detail);
+    ck_assert_msg(guest_memory_add(one, &region, fd, &two, &err) == 0, "%s", err.detail);
+    ck_assert_uint_eq(two->count, 1);
+    /* what only looks like it is not the same */
+    ck_assert_int_eq(guest_memory_add(two, &region, other_fd, &refused, &err), -1);
+    ck_assert_int_eq(guest_memory_add(two, &moved, fd, &refused, &err), -1);
+    ck_assert_msg(guest_memory_remove(two, &region, &less, &err) == 0, "%s", err.detail);
+    ck_assert_uint_eq(less->count, 1);
+    ck_assert_ptr_nonnull(guest_memory_at_user(less, 0x7000000, MIB));
+    ck_assert_msg(guest_memory_remove(less, &region, &none, &err) == 0, "%s", err.detail);
+    ck_assert_uint_eq(none->count, 0);
+    guest_memory_free(one);
+    guest_memory_free(two);
+    guest_memory_free(less);
+    guest_memory_free(none);
+    ck_assert_uint_eq(count_mappings(), 0);
 }
 END_TEST
 
@@ -278,6 +306,7 @@ TCase *tables_tcase(void)
     tcase_add_test(tcase, test_overlaps_are_refused);
     tcase_add_test(tcase, test_a_guest_has_a_bounded_size_and_count);
     tcase_add_test(tcase, test_adding_and_removing_share_what_stays);
+    tcase_add_test(tcase, test_a_region_that_is_added_twice_is_removed_twice);
     tcase_add_test(tcase, test_a_guest_is_not_in_core_dumps);
     return tcase;
 }
