@@ -34,8 +34,8 @@ int links_call(struct links *links, control_request *request, const int *descrip
     if (!links->connected)
         (void)error_set(&failure, REASON_DATAPLANE_UNAVAILABLE, "%s", links->report.reason);
     else
-        result =
-            client_call(&links->client, request, descriptors, descriptor_count, deadline_ns, ret, NULL, err);
+        result = client_call(&links->client, request, descriptors, descriptor_count, deadline_ns, ret, NULL,
+                             &failure);
     if (links->connected && result != 0) {
         /* The thread sees its end and makes another one. */
         links->connected = false;

@@ -203,9 +203,7 @@ static int start_if_wanted(struct links *links, struct error *err)
     if (links->lost_ns != 0 && links->spawn.ended[0] == '\0' && now_ns - links->lost_ns < GRACE_MS * ms_ns)
         return STARTING_MS;
     if (now_ns < links->spawn.not_before_ns) {
-        if (links->spawn.ended[0] != '\0')
-            (void)error_set(err, REASON_DATAPLANE_UNAVAILABLE, "%s; %s/dataplane.log says why",
-                            links->spawn.ended, links->runtime_directory);
+        (void)error_set(err, REASON_DATAPLANE_UNAVAILABLE, "%s", links->spawn.ended);
         give_up_for_now(links, err);
         return (int)((links->spawn.not_before_ns - now_ns) / ms_ns) + 1;
     }

@@ -104,16 +104,14 @@ static void back_off(struct spawn *spawn)
     spawn->not_before_ns = clock_monotonic_ns() + wait_ms * ms_ns;
 }
 
-int spawn_start(struct spawn *spawn, const struct spawn_config *config, struct error *err)
+static int start(struct spawn *spawn, const struct spawn_config *config, struct error *err)
 {
     char cpu[16];
     if (config->cpus == NULL && last_cpu(cpu, err) != 0)
         return -1;
     auto_close int log = open_log(config->log_path, err);
-    if (log < 0) {
-        back_off(spawn);
+    if (log < 0)
         return -1;
-    }
     const char *const words[] = {
         config->program,     "--cpus", config->cpus != NULL ? config->cpus : cpu, "--control",
         config->socket_path, NULL};
@@ -121,27 +119,38 @@ int spawn_start(struct spawn *spawn, const struct spawn_config *config, struct e
     memcpy(arguments, words, sizeof arguments); /* exec takes them as if it would change them */
     pid_t pid = 0;
     const int failed = run(config->program, arguments, log, &pid);
-    if (failed != 0) {
-        back_off(spawn);
+    if (failed != 0)
         return error_set_errno(err, REASON_DATAPLANE_UNAVAILABLE, failed, "cannot start %s", config->program);
-    }
     spawn->pid = pid;
     spawn->pidfd = pidfd_open(pid, 0); /* close-on-exec; without one its end is noticed a little later */
     spawn->started_ns = clock_monotonic_ns();
     return 0;
 }
 
+int spawn_start(struct spawn *spawn, const struct spawn_config *config, struct error *err)
+{
+    struct error failure = ERROR_INIT;
+    if (start(spawn, config, &failure) == 0)
+        return 0;
+    (void)snprintf(spawn->ended, sizeof spawn->ended, "%.*s", (int)sizeof spawn->ended - 1, failure.detail);
+    back_off(spawn);
+    if (err != NULL)
+        *err = failure;
+    return -1;
+}
+
 bool spawn_reap(struct spawn *spawn)
 {
+    static const char look[] = "see dataplane.log in the runtime directory";
     int status = 0;
     if (spawn->pid == 0 || waitpid(spawn->pid, &status, WNOHANG) != spawn->pid)
         return false;
     if (WIFSIGNALED(status))
-        (void)snprintf(spawn->ended, sizeof spawn->ended, "the dataplane was ended by SIG%s",
-                       sigabbrev_np(WTERMSIG(status)));
+        (void)snprintf(spawn->ended, sizeof spawn->ended, "the dataplane was ended by SIG%s; %s",
+                       sigabbrev_np(WTERMSIG(status)), look);
     else
-        (void)snprintf(spawn->ended, sizeof spawn->ended, "the dataplane has ended with status %d",
-                       WEXITSTATUS(status));
+        (void)snprintf(spawn->ended, sizeof spawn->ended, "the dataplane has ended with status %d; %s",
+                       WEXITSTATUS(status), look);
     if (clock_monotonic_ns() - spawn->started_ns < QUICK_MS * ms_ns)
         back_off(spawn);
     else

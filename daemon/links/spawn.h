@@ -14,7 +14,7 @@ struct spawn {
     int64_t started_ns;
     unsigned quick_ends;   /* in a row */
     int64_t not_before_ns; /* when the next one may be started */
-    char ended[120];       /* how the last one has ended; "" */
+    char ended[200];       /* how the last one has ended, or why it was not started; "" */
 };
 
 #define SPAWN_INIT ((struct spawn){.pidfd = -1})
