@@ -242,7 +242,8 @@ static int encode(const Chan__Control__V1__Response *response, struct response_p
 int requests_answer(struct requests *requests, struct requester *requester,
                     const struct request_packet *request, struct response_packet *ret, struct error *err)
 {
-    Chan__Control__V1__Response response = CHAN__CONTROL__V1__RESPONSE__INIT;
+    Chan__Control__V1__Response response;
+    chan__control__v1__response__init(&response);
     struct call call = {
         .requests = requests, .requester = requester, .response = &response, .reply_descriptor = -1};
     for (unsigned i = 0; i < CONTROL_DESCRIPTORS_MAX; i++)

@@ -87,10 +87,12 @@ static void send_request(Chan__Control__V1__Request *request)
 
 static void say_hello(uint32_t version)
 {
-    Chan__Control__V1__Hello hello = CHAN__CONTROL__V1__HELLO__INIT;
+    Chan__Control__V1__Hello hello;
+    chan__control__v1__hello__init(&hello);
     hello.version = version;
     hello.client = text("a name that is longer than the sixty-three bytes that there are for one");
-    Chan__Control__V1__Request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__Request request;
+    chan__control__v1__request__init(&request);
     request.call_case = CHAN__CONTROL__V1__REQUEST__CALL_HELLO;
     request.hello = &hello;
     send_request(&request);
@@ -98,11 +100,13 @@ static void say_hello(uint32_t version)
 
 static void list(uint32_t limit, const char *after, const char *only)
 {
-    Chan__Control__V1__ListLinks links = CHAN__CONTROL__V1__LIST_LINKS__INIT;
+    Chan__Control__V1__ListLinks links;
+    chan__control__v1__list_links__init(&links);
     links.limit = limit;
     links.after_id = text(after);
     links.only_id = text(only);
-    Chan__Control__V1__Request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__Request request;
+    chan__control__v1__request__init(&request);
     request.call_case = CHAN__CONTROL__V1__REQUEST__CALL_LIST_LINKS;
     request.list_links = &links;
     send_request(&request);
@@ -111,19 +115,21 @@ static void list(uint32_t limit, const char *after, const char *only)
 /* A link whose ends have listeners as the mask says. */
 static void create_with(unsigned mask, const int *descriptors)
 {
-    Chan__Control__V1__EndSpec ends[2] = {CHAN__CONTROL__V1__END_SPEC__INIT,
-                                          CHAN__CONTROL__V1__END_SPEC__INIT};
+    Chan__Control__V1__EndSpec ends[2];
     Chan__Control__V1__EndSpec *pointers[2] = {&ends[0], &ends[1]};
     for (unsigned i = 0; i < 2; i++) {
+        chan__control__v1__end_spec__init(&ends[i]);
         ends[i].type = text("quiet");
         ends[i].socket_path = text(i == 0 ? "/first" : "/second");
         ends[i].has_listener = (mask >> i & 1) != 0;
     }
-    Chan__Control__V1__CreateLink create_link = CHAN__CONTROL__V1__CREATE_LINK__INIT;
+    Chan__Control__V1__CreateLink create_link;
+    chan__control__v1__create_link__init(&create_link);
     create_link.id = text("l");
     create_link.ends = pointers;
     create_link.n_ends = 2;
-    Chan__Control__V1__Request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__Request request;
+    chan__control__v1__request__init(&request);
     request.call_case = CHAN__CONTROL__V1__REQUEST__CALL_CREATE_LINK;
     request.create_link = &create_link;
     send_with(&request, descriptors);
