@@ -124,8 +124,8 @@ static int fetch_links(struct chan_client *client, const struct cursor *cursor, 
 
 static int print_links(struct context *context, const json_t *links)
 {
-    static const char *const headings[] = {"ID",      "STATE", "END 0",    "STATE 0", "END 1",
-                                           "STATE 1", "CPU",   "REVISION", "AGE",     NULL};
+    static const char *const headings[] = {"ID",      "STATE", "END-0",    "STATE-0", "END-1",
+                                           "STATE-1", "CPU",   "REVISION", "AGE",     NULL};
     auto_table struct table table;
     table_init(&table, headings);
     int64_t now_ms = clock_real_ms();

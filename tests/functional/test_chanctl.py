@@ -15,6 +15,7 @@ import yaml
 from support.chand import wait_for
 from support.chanctl import CHANCTL, chanctl
 from support.fake_server import FakeServer
+from support.tables import rows
 
 
 @pytest.fixture
@@ -32,16 +33,6 @@ def sandbox(ctl):
     ctl("template", "put", "tpl", "--ivshmem", "--size", "64K")
     ctl("sandbox", "create", "sb", "--template", "tpl", "--lease", "10m")
     return "sb"
-
-
-def rows(text):
-    """A table as a list of dictionaries; cells are at least two spaces apart."""
-    lines = text.splitlines()
-    starts = [match.start() for match in re.finditer(r"(?:(?<=  )|^)\S", lines[0])]
-    names = lines[0].split()
-    assert len(starts) == len(names), lines[0]
-    ends = starts[1:] + [None]
-    return [{name: line[start:end].strip() for name, start, end in zip(names, starts, ends)} for line in lines[1:]]
 
 
 # ---- every command in every form ----
@@ -436,7 +427,7 @@ def complete(socket, line):
 def test_completion(ctl, sandbox):
     at = ctl.chand.socket
     assert complete(at, "chanctl sa") == ["sandbox"]
-    assert complete(at, "chanctl ") == ["template", "sandbox", "event", "node", "completion", "version"]
+    assert complete(at, "chanctl ") == ["template", "sandbox", "link", "event", "node", "completion", "version"]
     assert complete(at, "chanctl sandbox re") == ["resume", "renew"]
     assert complete(at, "chanctl template put x --l") == ["--layout"]
     assert complete(at, "chanctl template put x --layout ") == ["chan", "raw"]
@@ -445,6 +436,9 @@ def test_completion(ctl, sandbox):
     assert complete(at, "chanctl sandbox show -o q") == ["qemu-args"]
     assert complete(at, "chanctl sandbox show ") == ["sb"]
     assert complete(at, "chanctl sandbox create new --template t") == ["tpl"]
+    ctl("link", "create", "net", "--end", sandbox, "--end", "-")
+    assert complete(at, "chanctl link show ") == ["net"]
+    assert complete(at, "chanctl link create other --end ") == ["sb"]
     assert str(at) in complete(at, f"chanctl --socket {at.parent}/cha")
 
 

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import stat
+import subprocess
 
 import pytest
 
@@ -312,3 +313,17 @@ def test_in_the_way_of_the_sockets(chand):
     assert reason(refused) == (409, "socket_failed")
     assert chand.get("/v1/links/net").status == 404
     assert (chand.runtime / "links" / "net").read_text() == "a stranger's"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts")
+def test_a_socket_that_cannot_be_removed_now_is_removed_later(chand):
+    folder = pathlib.Path(create(chand)["ends"][0]["socketPath"]).parent
+    subprocess.run(["mount", "-t", "tmpfs", "chan-test", folder], check=True, timeout=20)
+    try:
+        refused = chand.delete("/v1/links/net")
+        assert reason(refused) == (409, "socket_failed")
+        assert chand.get("/v1/links/net").json["state"] == "deleting"
+    finally:
+        subprocess.run(["umount", folder], check=True, timeout=20)
+    wait_for(lambda: chand.get("/v1/links/net").status == 404, 60, "the end of the link")
+    assert not folder.parent.exists()
