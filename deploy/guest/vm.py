@@ -131,7 +131,8 @@ class VM:
     """One virtual machine. Its directory holds agent.sock, qmp.sock, console.log and qemu.log, and is the caller's."""
 
     def __init__(self, directory, kernel=None, initramfs=None, arguments=(), accel=None, memory_mib=256,
-                 shared_memory=False, reboots=False):
+                 shared_memory=False, reboots=False,
+                 cpus=1):
         self.directory = pathlib.Path(directory)
         self.kernel = kernel
         self.initramfs = initramfs
@@ -139,6 +140,7 @@ class VM:
         self.accel = accel  # None: what works, found out at launch
         self.memory_mib = memory_mib
         self.shared_memory = shared_memory  # as vhost-user needs it
+        self.cpus = cpus
         self.reboots = reboots              # False: a guest that reboots ends QEMU
         self.process = None
         self.agent = None
@@ -158,7 +160,7 @@ class VM:
         return ["qemu-system-x86_64", "-no-user-config", "-nodefaults", "-display", "none",
                 *([] if self.reboots else ["-no-reboot"]), *memory,
                 "-machine", "q35", "-accel", self.accel, "-cpu", "host" if self.accel == "kvm" else "max",
-                "-m", f"{self.memory_mib}M", "-smp", "1",
+                "-m", f"{self.memory_mib}M", "-smp", str(self.cpus),
                 "-kernel", str(self.kernel), "-initrd", str(self.initramfs),
                 "-append",
                 "console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests no_timer_check",

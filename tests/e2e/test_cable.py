@@ -62,11 +62,11 @@ def test_without_offloads_in_one_guest(make_pair, make_vm, dataplane):
 
 @pytest.mark.parametrize("options", ["", ",packed=on"])
 def test_two_queue_pairs(make_pair, options):
-    pair = make_pair(queues=2, options=options).boot()
+    pair = make_pair(queues=2, options=options, cpus=2).boot()
     for side in (0, 1):
         name = cable.interface(pair.vms[side])
         queues = pair.vms[side].check(f"ls /sys/class/net/{name}/queues").split()
-        assert sorted(queues) == ["rx-0", "rx-1", "tx-0", "tx-1"]
+        assert sorted(queues) == ["rx-0", "rx-1", "tx-0", "tx-1"], "the driver uses one pair a CPU"
         cable.send_file(pair.vms, side)
     assert cable.iperf(pair.vms, 0, options="-P 4") > 5e6
 
@@ -80,7 +80,7 @@ def test_packed_and_in_order_rings(make_pair):
 def test_different_numbers_of_queue_pairs(make_vm, dataplane):
     """What the second pair sends comes out of the only one that the other side has."""
     pair = cable.make_pair(make_vm, dataplane.sockets[0])
-    pair.vms[0] = make_vm(cable.card(dataplane.sockets[0][0], 0, queues=4), shared_memory=True)
+    pair.vms[0] = make_vm(cable.card(dataplane.sockets[0][0], 0, queues=4), shared_memory=True, cpus=4)
     pair.boot()
     for side in (0, 1):
         cable.send_file(pair.vms, side)
