@@ -27,13 +27,12 @@ static struct iovec next_piece(struct offload_cursor *cursor, size_t length)
 
 bool cursor_read(struct offload_cursor *cursor, uint8_t *to, uint32_t length)
 {
-    for (size_t left = length; left > 0;) {
-        const struct iovec piece = next_piece(cursor, left);
+    for (size_t done = 0; done < length;) {
+        const struct iovec piece = next_piece(cursor, length - done);
         if (piece.iov_len == 0)
             return false;
-        memcpy(to, piece.iov_base, piece.iov_len);
-        to += piece.iov_len;
-        left -= piece.iov_len;
+        memcpy(to + done, piece.iov_base, piece.iov_len);
+        done += piece.iov_len;
     }
     return true;
 }
@@ -50,13 +49,13 @@ static bool append(struct offload_output *output, struct iovec piece)
 bool cursor_pass(struct offload_cursor *cursor, uint32_t length, struct offload_output *output,
                  struct running_sum *sum)
 {
-    for (size_t left = length; left > 0;) {
-        const struct iovec piece = next_piece(cursor, left);
+    for (size_t done = 0; done < length;) {
+        const struct iovec piece = next_piece(cursor, length - done);
         if (piece.iov_len == 0 || (output != NULL && !append(output, piece)))
             return false;
         if (sum != NULL)
             running_sum_add(sum, piece.iov_base, piece.iov_len);
-        left -= piece.iov_len;
+        done += piece.iov_len;
     }
     return true;
 }

@@ -71,7 +71,7 @@ static struct part next_part(const struct segmenter *segmenter)
 static void write_ipv4(const struct segmenter *segmenter, const struct part *part, uint8_t *bytes)
 {
     uint8_t *header = bytes + segmenter->network_start;
-    const size_t length = (header[0] & 0xfu) * 4;
+    const uint32_t length = (header[0] & 0xfu) * 4;
     put_be16(header + 2, ip_length(segmenter, part->length));
     if (segmenter->fragmented)
         put_be16(header + 6, part->offset / FRAGMENT_UNIT | (part->last ? 0 : IPV4_MORE_FRAGMENTS));
