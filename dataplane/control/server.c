@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "dataplane/control/internal.h"
 
-static const int64_t pause_ns = 100 * 1000 * 1000;
+static const int64_t pause_ns = 100000000;
 
 /* Without a descriptor for it, a client stays in the socket's queue: looked at again a little later. */
 static void pause_accepting(struct control_server *server)

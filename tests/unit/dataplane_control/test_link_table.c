@@ -68,7 +68,7 @@ START_TEST(so_many_and_no_more)
     const struct link_specification one_more = specification_of("more");
     ck_assert_int_eq(try_create(&one_more, -1, -1), -1);
     ck_assert_int_eq(err.reason, REASON_QUOTA_EXCEEDED);
-    ck_assert_uint_eq(quiet_ends_alive(), 2 * FIXTURE_LINKS);
+    ck_assert_uint_eq(quiet_ends_alive(), (size_t)2 * FIXTURE_LINKS);
     ck_assert_int_eq(link_table_delete(table, "l77", &err), 0);
     ck_assert_int_eq(try_create(&one_more, -1, -1), 0);
     ck_assert_uint_eq(entry->slot, 77);
