@@ -81,13 +81,14 @@ int link_end_parse(const char *text, json_t *end, struct error *err)
         return 0;
     if (strpbrk(text, "=,") == NULL)
         return request_set(end, "sandboxID", json_string(text), err);
-    for (const char *rest = text; rest != NULL;) {
+    const char *rest = text;
+    do {
         auto_free char *part = next_part(rest, &rest);
         if (part == NULL)
             return error_set(err, REASON_INTERNAL, "cannot hold an end: out of memory");
         if (set_part(end, part, err) != 0)
             return -1;
-    }
+    } while (rest != NULL);
     return 0;
 }
 

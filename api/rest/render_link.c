@@ -45,10 +45,10 @@ static void put_drop(struct json_writer *writer, const char *word, uint64_t valu
     char name[32];
     size_t length = 0;
     for (; *word != '\0' && length + 1 < sizeof name; word++) {
-        bool starts_word = *word == '_' && word[1] != '\0';
-        if (starts_word)
-            word++;
-        name[length++] = starts_word ? (char)toupper((unsigned char)*word) : *word;
+        if (*word == '_' && word[1] != '\0')
+            name[length++] = (char)toupper((unsigned char)*++word);
+        else
+            name[length++] = *word;
     }
     name[length] = '\0';
     json_put_unsigned(writer, name, value);
