@@ -112,9 +112,15 @@ void datapath_nudge(struct vhost_user_end *end, unsigned index)
 
 /* ---- from the guest ---- */
 
+/* Whose rings the link sees. */
+static struct vhost_user_end *live_end(struct end *base)
+{
+    return vhost_user_end_of(base)->live;
+}
+
 static uint32_t sending_pairs(const struct end *end)
 {
-    const struct datapath *path = &((const struct vhost_user_end *)end)->path;
+    const struct datapath *path = &((const struct vhost_user_end *)end)->live->path;
     return path->sending | (path->announcement_count > 0 ? 1 : 0);
 }
 
@@ -153,7 +159,7 @@ static void discard(struct vhost_user_end *end, unsigned index, struct burst *bu
 
 static unsigned pull(struct end *base, unsigned pair, struct burst *burst)
 {
-    struct vhost_user_end *end = vhost_user_end_of(base);
+    struct vhost_user_end *end = live_end(base);
     struct datapath *path = &end->path;
     if (__builtin_expect(path->announcement_count > 0, 0) && pair == 0)
         return pull_announcements(path, burst);
@@ -171,7 +177,7 @@ static unsigned pull(struct end *base, unsigned pair, struct burst *burst)
 
 static void release(struct end *base, unsigned pair, unsigned count)
 {
-    struct datapath *path = &vhost_user_end_of(base)->path;
+    struct datapath *path = &live_end(base)->path;
     if (__builtin_expect(path->announcing, 0) && pair == 0) {
         release_announcements(path, count);
         return;
@@ -186,7 +192,7 @@ static void release(struct end *base, unsigned pair, unsigned count)
 static unsigned push(struct end *base, unsigned pair, const struct burst *burst, unsigned from,
                      struct statistics_direction *counters)
 {
-    struct vhost_user_end *end = vhost_user_end_of(base);
+    struct vhost_user_end *end = live_end(base);
     struct datapath *path = &end->path;
     const unsigned count = burst->count - from;
     unsigned done = 0;
@@ -206,7 +212,7 @@ static unsigned push(struct end *base, unsigned pair, const struct burst *burst,
 
 static unsigned flush(struct end *base)
 {
-    struct vhost_user_end *end = vhost_user_end_of(base);
+    struct vhost_user_end *end = live_end(base);
     unsigned sent = 0;
     for (uint32_t rings = end->path.owed; rings != 0; rings &= rings - 1)
         sent += notify(end, (unsigned)__builtin_ctz(rings));
@@ -232,7 +238,7 @@ static void ask_for_visit(struct worker_task *task)
 
 static bool arm(struct end *base, uint32_t sending, bool refill)
 {
-    struct vhost_user_end *end = vhost_user_end_of(base);
+    struct vhost_user_end *end = live_end(base);
     struct datapath *path = &end->path;
     uint32_t wanted = path->running & send_rings(sending);
     if (refill)
@@ -251,7 +257,7 @@ static bool arm(struct end *base, uint32_t sending, bool refill)
 
 static void disarm(struct end *base)
 {
-    struct datapath *path = &vhost_user_end_of(base)->path;
+    struct datapath *path = &live_end(base)->path;
     for (uint32_t rings = path->armed; rings != 0; rings &= rings - 1)
         virtqueue_disable_kicks(path->queues[__builtin_ctz(rings)]);
     path->armed = 0;

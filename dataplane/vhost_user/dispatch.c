@@ -59,6 +59,7 @@ int dispatch(struct vhost_user_end *end, struct error *err)
     struct message *message = &session->receiver.message;
     const struct row *row = find_row(message->header.id);
     const int result = handle(end, row, message, err);
+    standby_choose(end);                /* before the acknowledgement: it says that the worker has switched */
     message_close_descriptors(message); /* before the answer, so that whoever has it finds them closed */
     /* Without the flag there is no other way to say no than to hang up. */
     const bool acknowledge = (message->header.flags & VHOST_USER_NEED_REPLY) != 0;

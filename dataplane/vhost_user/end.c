@@ -26,6 +26,7 @@ int vhost_user_end_new(const struct end_specification *specification, int listen
     end->end =
         (struct end){.operations = &vhost_user_end_operations, .task = task, .specification = *specification};
     end->loop = loop;
+    end->live = end;
     end->listener.source.fd = end->listener.leaving.fd = end->listener.spare = -1;
     session_init(end);
     if (start(end, &given, err) != 0) {
@@ -40,6 +41,7 @@ int vhost_user_end_new(const struct end_specification *specification, int listen
 void vhost_user_end_destroy(struct end *base)
 {
     struct vhost_user_end *end = vhost_user_end_of(base);
+    standby_destroy(end);
     if (session_is_open(&end->session))
         session_end(end, false, "the link was deleted");
     connector_stop(end);
@@ -121,17 +123,20 @@ static void describe_session(const struct vhost_user_end *end, struct end_status
 
 void vhost_user_end_status(const struct end *base, struct end_status *status)
 {
-    const struct vhost_user_end *end = (const struct vhost_user_end *)base;
-    const struct session *session = &end->session;
+    const struct vhost_user_end *primary = (const struct vhost_user_end *)base;
+    const struct vhost_user_end *standby = primary->standby;
+    const struct vhost_user_end *shown = primary->live;
+    const struct session *session = &shown->session;
     const bool open = session_is_open(session);
-    *status = (struct end_status){.features = open ? session->features : 0,
-                                  .protocol_features = open ? session->protocol_features : 0,
-                                  .queue_pairs = open ? running_pairs(end) : 0,
-                                  .peer_pid = open ? session->peer_pid : 0,
-                                  .connections = end->connections,
-                                  .faults = end->fault_count};
+    *status = (struct end_status){
+        .features = open ? session->features : 0,
+        .protocol_features = open ? session->protocol_features : 0,
+        .queue_pairs = open ? running_pairs(shown) : 0,
+        .peer_pid = open ? session->peer_pid : 0,
+        .connections = primary->connections + (standby != NULL ? standby->connections : 0),
+        .faults = primary->fault_count + (standby != NULL ? standby->fault_count : 0)};
     if (open)
-        describe_session(end, status);
+        describe_session(shown, status);
     else
-        describe_absence(end, status);
+        describe_absence(shown, status);
 }

@@ -131,6 +131,11 @@ struct vhost_user_end {
     bool misbehaved;               /* the last session was ended for a violation */
     char history[END_REASON_SIZE]; /* why there is no session; empty: there was none yet */
     struct datapath path;
+
+    /* A second front-end at the same socket: see standby.c. */
+    struct vhost_user_end *standby; /* of the end that listens; NULL: there was never one */
+    struct vhost_user_end *primary; /* of a standby: the end that listens; NULL: this is it */
+    struct vhost_user_end *live; /* of the end that listens: whose rings the link sees; the worker reads it */
 };
 
 /* The end of which *pointer is the member. */
@@ -141,6 +146,21 @@ static inline struct vhost_user_end *vhost_user_end_of(struct end *end)
 {
     return (struct vhost_user_end *)end;
 }
+
+/* The end that the link knows. */
+static inline struct vhost_user_end *primary_of(struct vhost_user_end *end)
+{
+    return end->primary != NULL ? end->primary : end;
+}
+
+/* standby.c */
+
+/* Where another front-end is to be served; NULL: both places are taken, or there is no memory for a second
+ * one. */
+struct vhost_user_end *standby_find_place(struct vhost_user_end *primary);
+/* After anything that may have started or stopped a ring, or ended a session. */
+void standby_choose(struct vhost_user_end *end);
+void standby_destroy(struct vhost_user_end *primary);
 
 /* datapath.c: worker's thread, or within worker_run */
 extern const struct end_operations vhost_user_end_operations;

@@ -1,4 +1,4 @@
-/* The server role: listens, and takes one front-end at a time. */
+/* The server role: listens, and takes front-ends, of which one is served and another may wait (standby.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -143,6 +143,20 @@ static void turn_away(struct vhost_user_end *end, int fd)
 
 /* ---- accepting ---- */
 
+/* Room for one more session: the front-end of one may have left unnoticed so far. */
+static struct vhost_user_end *find_place(struct vhost_user_end *end)
+{
+    struct vhost_user_end *place = standby_find_place(end);
+    struct vhost_user_end *const both[] = {end, end->standby};
+    for (unsigned i = 0; place == NULL && i < 2; i++) {
+        if (both[i] != NULL && session_is_dead(&both[i]->session)) {
+            session_end(both[i], false, "the front-end left");
+            place = standby_find_place(end);
+        }
+    }
+    return place;
+}
+
 static void on_client(struct loop_source *source, uint32_t events)
 {
     (void)events;
@@ -155,15 +169,13 @@ static void on_client(struct loop_source *source, uint32_t events)
         return;
     }
     reserve_spare(&end->listener);
-    if (session_is_open(&end->session)) {
-        if (!session_is_dead(&end->session)) {
-            turn_away(end, take_fd(&fd)); /* one at a time */
-            return;
-        }
-        session_end(end, false, "the front-end left");
+    struct vhost_user_end *place = find_place(end);
+    if (place == NULL) {
+        turn_away(end, take_fd(&fd));
+        return;
     }
     struct error err = ERROR_INIT;
-    (void)session_begin(end, take_fd(&fd), &err); /* on failure the client is turned away as well */
+    (void)session_begin(place, take_fd(&fd), &err); /* on failure the client is turned away as well */
 }
 
 static void on_pause_over(struct loop_timer *timer)

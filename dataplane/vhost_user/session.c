@@ -82,6 +82,7 @@ void session_end(struct vhost_user_end *end, bool misbehaved, const char *reason
     end->misbehaved = misbehaved;
     end->fault_count += misbehaved;
     (void)snprintf(end->history, sizeof end->history, "%s", reason);
+    standby_choose(end);
     if (end->end.specification.role == END_CLIENT)
         connector_retry(end);
 }

@@ -1,5 +1,6 @@
 /* The vhost-user kind of an end: a back-end for one virtio network device, in either socket role. One
- * front-end at a time; a second one that connects to a server socket is turned away at once. */
+ * front-end at a time; a second one at a server socket is answered, but its rings wait until those of the
+ * first have stopped, as in a live migration within a host. A third one is turned away at once. */
 #ifndef CHAN_DATAPLANE_VHOST_USER_VHOST_USER_H
 #define CHAN_DATAPLANE_VHOST_USER_VHOST_USER_H
 
