@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,22 +12,33 @@
 #include "base/cleanup.h"
 #include "daemon/metrics_process.h"
 
-enum metric_kind { KIND_COUNTER, KIND_GAUGE, KIND_STATE_GAUGE, KIND_LABELED_COUNTER, KIND_HISTOGRAM };
+enum metric_kind {
+    KIND_COUNTER,
+    KIND_GAUGE,
+    KIND_STATE_GAUGE,
+    KIND_LABELED_COUNTER,
+    KIND_HISTOGRAM,
+    KIND_SAMPLES
+};
 
 struct metric_info {
     enum metric_kind kind;
     const char *name;
     const char *labels; /* "", "state" or "operation,code" */
     const char *help;
+    const char *type; /* KIND_SAMPLES only */
 };
 
 static const struct metric_info infos[METRIC_COUNT] = {
-#define COUNTER(id, name, help)                 [METRIC_##id] = {KIND_COUNTER, name, "", help},
-#define GAUGE(id, name, help)                   [METRIC_##id] = {KIND_GAUGE, name, "", help},
-#define STATE_GAUGE(id, name, label, help)      [METRIC_##id] = {KIND_STATE_GAUGE, name, label, help},
-#define LABELED_COUNTER(id, name, labels, help) [METRIC_##id] = {KIND_LABELED_COUNTER, name, labels, help},
-#define HISTOGRAM(id, name, label, help)        [METRIC_##id] = {KIND_HISTOGRAM, name, label, help},
+#define COUNTER(id, name, help)            [METRIC_##id] = {KIND_COUNTER, name, "", help, NULL},
+#define GAUGE(id, name, help)              [METRIC_##id] = {KIND_GAUGE, name, "", help, NULL},
+#define STATE_GAUGE(id, name, label, help) [METRIC_##id] = {KIND_STATE_GAUGE, name, label, help, NULL},
+#define LABELED_COUNTER(id, name, labels, help)                                                              \
+    [METRIC_##id] = {KIND_LABELED_COUNTER, name, labels, help, NULL},
+#define HISTOGRAM(id, name, label, help)      [METRIC_##id] = {KIND_HISTOGRAM, name, label, help, NULL},
+#define SAMPLES(id, name, type, labels, help) [METRIC_##id] = {KIND_SAMPLES, name, labels, help, type},
 #include "daemon/metrics.def"
+#undef SAMPLES
 #undef COUNTER
 #undef GAUGE
 #undef STATE_GAUGE
@@ -69,12 +81,19 @@ struct histogram {
     counter64 buckets[LABELS_MAX][BOUNDS + 1]; /* not cumulative; the last one is beyond all bounds */
 };
 
+struct samples {
+    pthread_mutex_t lock; /* of what follows */
+    size_t count;
+    struct metric_sample *samples;
+};
+
 /* Which of these a metric has follows from its kind. */
 union family {
     void *any;
     struct state_gauge *states;
     struct labeled_counter *counter;
     struct histogram *histogram;
+    struct samples *samples;
 };
 
 struct metrics {
@@ -93,6 +112,8 @@ static size_t family_size(enum metric_kind kind)
         return sizeof(struct labeled_counter);
     case KIND_HISTOGRAM:
         return sizeof(struct histogram);
+    case KIND_SAMPLES:
+        return sizeof(struct samples);
     case KIND_COUNTER:
     case KIND_GAUGE:
         break;
@@ -109,6 +130,8 @@ int metrics_new(const char *version, struct metrics **ret, struct error *err)
         size_t size = family_size(infos[i].kind);
         if (size != 0 && (metrics->families[i].any = calloc(1, size)) == NULL)
             goto no_memory;
+        if (infos[i].kind == KIND_SAMPLES)
+            (void)pthread_mutex_init(&metrics->families[i].samples->lock, NULL);
     }
     metrics->start_time_ms = process_start_time_ms();
     *ret = metrics;
@@ -123,8 +146,13 @@ void metrics_free(struct metrics *metrics)
 {
     if (metrics == NULL)
         return;
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        if (infos[i].kind == KIND_SAMPLES && metrics->families[i].samples != NULL) {
+            free(metrics->families[i].samples->samples);
+            (void)pthread_mutex_destroy(&metrics->families[i].samples->lock);
+        }
         free(metrics->families[i].any);
+    }
     free(metrics->version);
     free(metrics);
 }
@@ -200,6 +228,24 @@ void metrics_set_state(struct metrics *metrics, enum metric state_gauge, const c
     struct state_gauge *gauge = metrics->families[state_gauge].states;
     size_t row = label_index(gauge->states, state);
     atomic_store_explicit(&gauge->values[row], value, memory_order_relaxed);
+}
+
+void metrics_set_samples(struct metrics *metrics, enum metric family, const struct metric_sample *samples,
+                         size_t count)
+{
+    if (metrics == NULL || infos[family].kind != KIND_SAMPLES)
+        return;
+    if (count > METRIC_SAMPLES_MAX)
+        count = METRIC_SAMPLES_MAX;
+    struct metric_sample *copies = count > 0 ? malloc(count * sizeof *copies) : NULL;
+    if (copies != NULL)
+        memcpy(copies, samples, count * sizeof *copies);
+    struct samples *there = metrics->families[family].samples;
+    (void)pthread_mutex_lock(&there->lock);
+    free(there->samples);
+    there->samples = copies;
+    there->count = copies != NULL ? count : 0;
+    (void)pthread_mutex_unlock(&there->lock);
 }
 
 static uint64_t load(const counter64 *value)
@@ -317,6 +363,24 @@ static void put_histogram(FILE *out, const struct metric_info *info, const struc
     }
 }
 
+static void put_samples(FILE *out, const struct metric_info *info, struct samples *there)
+{
+    const size_t first_length = strcspn(info->labels, ",");
+    const char *second = info->labels[first_length] == ',' ? info->labels + first_length + 1 : "";
+    (void)pthread_mutex_lock(&there->lock);
+    for (size_t i = 0; i < there->count; i++) {
+        const struct metric_sample *sample = &there->samples[i];
+        (void)fprintf(out, "%s{", info->name);
+        put_label(out, info->labels, first_length, sample->first);
+        if (sample->second != NULL) {
+            (void)fputc(',', out);
+            put_label(out, second, strlen(second), sample->second);
+        }
+        (void)fprintf(out, "} %" PRIu64 "\n", sample->value);
+    }
+    (void)pthread_mutex_unlock(&there->lock);
+}
+
 static void put_metric(FILE *out, const struct metrics *metrics, int metric)
 {
     static const char *const types[] = {[KIND_COUNTER] = "counter",
@@ -326,7 +390,7 @@ static void put_metric(FILE *out, const struct metrics *metrics, int metric)
                                         [KIND_HISTOGRAM] = "histogram"};
     const struct metric_info *info = &infos[metric];
     const union family *family = &metrics->families[metric];
-    put_header(out, info->name, types[info->kind], info->help);
+    put_header(out, info->name, info->kind == KIND_SAMPLES ? info->type : types[info->kind], info->help);
     switch (info->kind) {
     case KIND_COUNTER:
     case KIND_GAUGE:
@@ -340,6 +404,9 @@ static void put_metric(FILE *out, const struct metrics *metrics, int metric)
         break;
     case KIND_HISTOGRAM:
         put_histogram(out, info, family->histogram);
+        break;
+    case KIND_SAMPLES:
+        put_samples(out, info, family->samples);
         break;
     }
 }

@@ -15,7 +15,9 @@ enum metric {
 #define STATE_GAUGE(name, ...)     METRIC_##name,
 #define LABELED_COUNTER(name, ...) METRIC_##name,
 #define HISTOGRAM(name, ...)       METRIC_##name,
+#define SAMPLES(name, ...)         METRIC_##name,
 #include "daemon/metrics.def"
+#undef SAMPLES
 #undef COUNTER
 #undef GAUGE
 #undef STATE_GAUGE
@@ -37,6 +39,18 @@ void metrics_count_request(struct metrics *metrics, const char *operation, int h
                            int64_t duration_ns);
 void metrics_observe(struct metrics *metrics, enum metric histogram, int64_t duration_ns);
 void metrics_set_state(struct metrics *metrics, enum metric state_gauge, const char *state, uint64_t value);
+
+/* A sample of a family whose labels are not known beforehand. */
+struct metric_sample {
+    char first[136];    /* value of the first label */
+    const char *second; /* of the second one, a static string; NULL where there is none */
+    uint64_t value;
+};
+/* Replaces the samples of such a family. Of more than METRIC_SAMPLES_MAX, or without memory, the rest is left
+ * out. */
+enum { METRIC_SAMPLES_MAX = 1024 };
+void metrics_set_samples(struct metrics *metrics, enum metric family, const struct metric_sample *samples,
+                         size_t count);
 
 /* The whole exposition (text format 0.0.4), with chan_build_info and the process_* metrics. *ret is
  * malloc'ed. */

@@ -109,4 +109,9 @@ void links_report(struct links *links, struct links_report *ret);
 int links_socket_path(const struct links *links, const char *id, unsigned end,
                       char path[LINK_SOCKET_PATH_SIZE], struct error *err);
 
+/* Sets the metrics that are read from the dataplane; for the scrape. Takes at most LINKS_SCRAPE_MS. NULL is
+ * fine. */
+enum { LINKS_SCRAPE_MS = 1000 };
+void links_collect_metrics(struct links *links);
+
 #endif

@@ -64,6 +64,7 @@ int operations_collect_metrics(struct operations *operations, struct error *err)
     metrics_set(metrics, METRIC_FOREIGN_FILES, node.reclaim.foreign_files);
     metrics_set(metrics, METRIC_OWNERS_IN_DOUBT, node.reclaim.owners_in_doubt);
     metrics_set(metrics, METRIC_OWNERS_WATCHED, node.reclaim.watched_owners);
+    links_collect_metrics(operations->config.links);
     for (int state = 0; state < LINK_STATE_COUNT; state++)
         metrics_set_state(metrics, METRIC_LINKS, link_state_word((enum link_row_state)state),
                           node.links_by_state[state]);

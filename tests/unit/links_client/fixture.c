@@ -16,8 +16,9 @@ void fixture_setup(void)
 {
     char path[256];
     fx = (struct fixture){.log = {.level = LOG_LEVEL_ERROR, .fd = STDERR_FILENO}};
-    (void)snprintf(fx.directory, sizeof fx.directory, "/tmp/chan-unit-links-XXXXXX");
+    (void)snprintf(fx.directory, sizeof fx.directory, "/dev/shm/chan-unit-links-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(fx.directory));
+    assert_works(metrics_new("test", &fx.metrics, &fx.err));
     path_in("chan.db", path);
     const struct store_config config = {.path = path};
     assert_works(store_open(&config, &fx.store, &fx.err));
@@ -36,12 +37,14 @@ void fixture_teardown(void)
     close_links();
     stop_fake();
     store_close(fx.store);
+    metrics_free(fx.metrics);
     ck_assert_int_eq(nftw(fx.directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void open_links(const char *program, const char *cpus)
 {
     const struct links_config config = {.store = fx.store,
+                                        .metrics = fx.metrics,
                                         .log = &fx.log,
                                         .runtime_directory = fx.directory,
                                         .dataplane_program = program,
@@ -116,6 +119,12 @@ void store_row(struct link_row *row, enum link_row_state state)
         .who = "test", .operation = "test", .object_id = row->id, .result = "ok"};
     row->state = state;
     ck_assert_msg(store_write(fx.store, &actor, write_row, row, &err) == 0, "%s", err.detail);
+}
+
+int apply_link(const struct link_row *row)
+{
+    auto_link_lock struct link_lock lock = links_lock(fx.links, row->id);
+    return links_apply(fx.links, row, &fx.err);
 }
 
 struct link_row make_link(const char *id)

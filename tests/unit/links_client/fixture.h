@@ -14,6 +14,7 @@
 struct fixture {
     char directory[64];
     struct log log;
+    struct metrics *metrics;
     struct store *store;
     struct links *links; /* NULL until links_open */
     struct fake *fake;   /* likewise */
@@ -38,6 +39,8 @@ struct stat status_of(const char *name);
 /* A row of two ends of role server, stored in that state. */
 struct link_row make_row(const char *id);
 void store_row(struct link_row *row, enum link_row_state state);
+/* links_apply under the lock, with fx.err. */
+int apply_link(const struct link_row *row);
 /* Stored and made, as an operation does it. */
 struct link_row make_link(const char *id);
 bool row_exists(const char *id);

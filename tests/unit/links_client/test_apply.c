@@ -29,7 +29,7 @@ START_TEST(the_dataplane_gets_what_the_row_says)
     row.ends[1].role = LINK_ROLE_CLIENT;
     (void)snprintf(row.ends[1].socket_path, sizeof row.ends[1].socket_path, "/run/vm.sock");
     store_row(&row, LINK_READY);
-    assert_works(links_apply(fx.links, &row, &fx.err));
+    assert_works(apply_link(&row));
     ck_assert(fake_find(fx.fake, "l", &there));
     char path[256];
     path_in("links/l/0/vhost-user.sock", path);
@@ -77,7 +77,7 @@ START_TEST(a_refusal_leaves_nothing)
     const struct link_row row = make_row("l");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fx.fake->refusal = cases[i].code;
-        assert_fails(links_apply(fx.links, &row, &fx.err), cases[i].reason, "as the test has it");
+        assert_fails(apply_link(&row), cases[i].reason, "as the test has it");
         ck_assert(!exists("links/l"));
     }
 }
@@ -93,13 +93,13 @@ START_TEST(an_older_link_of_the_same_id_is_replaced)
     struct link_row other = make_row("l");
     other.ends[0].mtu = 1400;
     struct fake_link there;
-    assert_works(links_apply(fx.links, &same, &fx.err));
+    assert_works(apply_link(&same));
     ck_assert(fake_find(fx.fake, "l", &there));
     connects("links/l/0/vhost-user.sock");
     int accepted = accept(there.ends[0].listener, NULL, NULL);
     ck_assert_int_ge(accepted, 0);
     (void)close(accepted);
-    assert_works(links_apply(fx.links, &other, &fx.err));
+    assert_works(apply_link(&other));
     ck_assert(fake_find(fx.fake, "l", &there));
     ck_assert_uint_eq(there.ends[0].mtu, 1400);
 }
@@ -110,7 +110,7 @@ START_TEST(without_a_dataplane_nothing_is_made_and_the_reason_is_said)
     open_links(NULL, NULL);
     const struct link_row row = make_row("l");
     const int64_t before = clock_monotonic_ns();
-    assert_fails(links_apply(fx.links, &row, &fx.err), REASON_DATAPLANE_UNAVAILABLE, "none may be started");
+    assert_fails(apply_link(&row), REASON_DATAPLANE_UNAVAILABLE, "none may be started");
     ck_assert_msg(clock_monotonic_ns() - before < INT64_C(2000000000), "it did not fail at once");
     ck_assert(!exists("links/l"));
     assert_works(links_remove(fx.links, "l", &fx.err));
@@ -127,8 +127,7 @@ START_TEST(a_dataplane_that_is_silent_costs_a_bounded_time)
     fx.fake->silent = true;
     (void)pthread_mutex_unlock(&fx.fake->lock);
     const int64_t before = clock_monotonic_ns();
-    assert_fails(links_apply(fx.links, &row, &fx.err), REASON_DATAPLANE_UNAVAILABLE,
-                 "does not answer in time");
+    assert_fails(apply_link(&row), REASON_DATAPLANE_UNAVAILABLE, "does not answer in time");
     const int64_t took_ms = (clock_monotonic_ns() - before) / 1000000;
     ck_assert_msg(took_ms < LINKS_CALL_MS + 3000, "it took %lld ms", (long long)took_ms);
     ck_assert(!exists("links/l"));
@@ -183,7 +182,7 @@ START_TEST(an_undone_creation_says_why)
     open_links(NULL, NULL);
     struct link_row row = make_row("l");
     store_row(&row, LINK_CREATING);
-    assert_works(links_apply(fx.links, &row, &fx.err));
+    assert_works(apply_link(&row));
     const struct link_row stored = read_row("l");
     assert_works(links_undo(fx.links, &stored, "interrupted", &actor, &fx.err));
     ck_assert(!row_exists("l"));

@@ -149,7 +149,7 @@ START_TEST(another_version_of_the_protocol_is_refused)
     fx.fake->version = 2;
     open_links("/nonexistent/chan-dataplane", NULL); /* it is not started beside the one that listens */
     const struct link_row row = make_row("l");
-    assert_fails(links_apply(fx.links, &row, &fx.err), REASON_DATAPLANE_UNAVAILABLE,
+    assert_fails(apply_link(&row), REASON_DATAPLANE_UNAVAILABLE,
                  "speaks version 2 of the control protocol, and chand 1");
     struct links_report report;
     links_report(fx.links, &report);

@@ -87,12 +87,12 @@ START_TEST(one_that_dies_at_once_is_not_started_in_a_loop)
 {
     open_links(FAKE_DATAPLANE, "dies");
     const struct link_row row = make_row("l");
-    assert_fails(links_apply(fx.links, &row, &fx.err), REASON_DATAPLANE_UNAVAILABLE, "ended with status 6");
+    assert_fails(apply_link(&row), REASON_DATAPLANE_UNAVAILABLE, "ended with status 6");
     ck_assert_msg(strstr(fx.err.detail, "see dataplane.log") != NULL, "it says \"%s\"", fx.err.detail);
     ck_assert(!exists("links/l"));
     const int64_t end = clock_monotonic_ns() + INT64_C(1500000000);
     while (clock_monotonic_ns() < end)
-        (void)links_apply(fx.links, &row, NULL);
+        (void)apply_link(&row);
     struct links_report report;
     links_report(fx.links, &report);
     ck_assert_msg(report.starts >= 2 && report.starts <= 5, "%llu starts in 1.5 s, 2 to 5 were expected",
@@ -112,8 +112,7 @@ START_TEST(one_that_does_not_exist_is_reported)
 {
     open_links("/nonexistent/chan-dataplane", NULL);
     const struct link_row row = make_row("l");
-    assert_fails(links_apply(fx.links, &row, &fx.err), REASON_DATAPLANE_UNAVAILABLE,
-                 "/nonexistent/chan-dataplane");
+    assert_fails(apply_link(&row), REASON_DATAPLANE_UNAVAILABLE, "/nonexistent/chan-dataplane");
     ck_assert(!exists("links/l"));
 }
 END_TEST

@@ -73,6 +73,53 @@ START_TEST(many_states_take_few_calls)
 }
 END_TEST
 
+static void expect_line(const char *text, const char *line)
+{
+    char whole[256];
+    (void)snprintf(whole, sizeof whole, "\n%s\n", line);
+    ck_assert_msg(strstr(text, whole) != NULL, "expected the line %s in\n%s", line, text);
+}
+
+START_TEST(metrics_are_bounded_in_number)
+{
+    enum { COUNT = 103 };
+    start_fake();
+    open_links(NULL, NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "link-%03zu", i);
+        (void)make_link(id);
+    }
+    struct link_row absent = make_row("absent"); /* wanted, and the dataplane does not have it */
+    store_row(&absent, LINK_READY);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct statistics_direction *sent = fake_slot(fx.fake, i)->directions;
+        statistics_add(&sent[0].frames, 1000 + i);
+        statistics_add(&sent[1].bytes, 10);
+        statistics_add(&sent[1].dropped[STATISTICS_DROP_NO_RECEIVER], 2);
+        statistics_add(&sent[1].dropped[STATISTICS_DROP_TOO_LARGE], 3);
+    }
+    char *text = NULL;
+    size_t length = 0;
+    links_collect_metrics(fx.links);
+    assert_works(metrics_render(fx.metrics, &text, &length, &fx.err));
+    expect_line(text, "chan_link_frames_total{link=\"link-000\",end=\"0\"} 1000");
+    expect_line(text, "chan_link_frames_total{link=\"link-099\",end=\"0\"} 1099");
+    expect_line(text, "chan_link_frames_total{link=\"(others)\",end=\"0\"} 3303");
+    expect_line(text, "chan_link_bytes_total{link=\"(others)\",end=\"1\"} 30");
+    expect_line(text, "chan_link_dropped_frames_total{link=\"link-042\",end=\"1\"} 5");
+    expect_line(text, "chan_dropped_frames_total{cause=\"too_large\"} 309");
+    expect_line(text, "chan_dropped_frames_total{cause=\"malformed\"} 0");
+    expect_line(text, "chan_link_ends{state=\"running\"} 103");
+    expect_line(text, "chan_link_ends{state=\"waiting\"} 103");
+    expect_line(text, "chan_link_ends{state=\"unknown\"} 2");
+    expect_line(text, "chan_dataplane_up 1");
+    expect_line(text, "chan_dataplane_connections_total 1");
+    ck_assert_msg(strstr(text, "link-100") == NULL, "a link beyond the first 100 has samples of its own");
+    free(text);
+}
+END_TEST
+
 static int make_memory(int seals)
 {
     const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -134,6 +181,7 @@ TCase *states_tests(void)
     TCase *tcase = tcase_create("states");
     tcase_add_test(tcase, a_state_has_what_the_dataplane_says_and_its_counters);
     tcase_add_test(tcase, many_states_take_few_calls);
+    tcase_add_test(tcase, metrics_are_bounded_in_number);
     tcase_add_test(tcase, memory_that_is_not_as_it_should_be_is_not_mapped);
     return tcase;
 }

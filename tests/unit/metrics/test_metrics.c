@@ -73,11 +73,12 @@ START_TEST(every_metric_has_help_and_type)
 #define STATE_GAUGE(id, name, label, help)      {name, "gauge", help},
 #define LABELED_COUNTER(id, name, labels, help) {name, "counter", help},
 #define HISTOGRAM(id, name, label, help)        {name, "histogram", help},
+#define SAMPLES(id, name, type, labels, help)   {name, type, help},
 #include "daemon/metrics.def"
         {"chan_build_info", "gauge", "The version that runs; always 1."},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        char line[256];
+        char line[320];
         (void)snprintf(line, sizeof line, "# HELP %s %s", expected[i].name, expected[i].help);
         ck_assert_msg(has_line(text, line), "expected the line\n%s\nin\n%s", line, text);
         (void)snprintf(line, sizeof line, "# TYPE %s %s", expected[i].name, expected[i].type);
@@ -207,6 +208,33 @@ START_TEST(labels_beyond_the_limit_are_counted_as_other)
 }
 END_TEST
 
+START_TEST(samples_are_replaced)
+{
+    struct metric_sample samples[METRIC_SAMPLES_MAX + 1] = {{.first = "a", .second = "0", .value = 5},
+                                                            {.first = "a\"b", .second = "1", .value = 6}};
+    const struct metric_sample one = {.first = "no_receiver", .value = 7};
+    metrics_set_samples(metrics, METRIC_LINK_FRAMES, samples, 2);
+    metrics_set_samples(metrics, METRIC_DROPS, &one, 1);
+    expect_line("chan_link_frames_total{link=\"a\",end=\"0\"} 5");
+    expect_line("chan_link_frames_total{link=\"a\\\"b\",end=\"1\"} 6");
+    expect_line("chan_dropped_frames_total{cause=\"no_receiver\"} 7");
+    metrics_set_samples(metrics, METRIC_LINK_FRAMES, samples, 1);
+    auto_free char *text = render(metrics);
+    ck_assert_msg(strstr(text, "a\\\"b") == NULL, "an old sample is still there");
+    metrics_set_samples(metrics, METRIC_LINK_FRAMES, samples, METRIC_SAMPLES_MAX + 1);
+    auto_free char *many = render(metrics);
+    size_t count = 0;
+    for (const char *at = many; (at = strstr(at, "\nchan_link_frames_total{")) != NULL; at++)
+        count++;
+    ck_assert_uint_eq(count, METRIC_SAMPLES_MAX);
+    metrics_set_samples(metrics, METRIC_LINK_FRAMES, NULL, 0);
+    metrics_set_samples(metrics, METRIC_TEMPLATES, samples, 1); /* another kind: nothing happens */
+    auto_free char *none = render(metrics);
+    ck_assert_msg(strstr(none, "\nchan_link_frames_total{") == NULL, "samples are still there");
+    expect_line("chan_templates 0");
+}
+END_TEST
+
 START_TEST(process_metrics)
 {
     auto_free char *text = render(metrics);
@@ -289,6 +317,7 @@ int main(void)
     tcase_add_test(tests, histogram_buckets_are_cumulative);
     tcase_add_test(tests, histogram_by_operation);
     tcase_add_test(tests, labels_beyond_the_limit_are_counted_as_other);
+    tcase_add_test(tests, samples_are_replaced);
     tcase_add_test(tests, process_metrics);
     tcase_add_test(tests, no_metrics_is_fine);
     tcase_add_test(tests, many_threads);

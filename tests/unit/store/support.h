@@ -57,6 +57,7 @@ int write_unit(struct store *store, store_write_fn fn, void *argument, struct er
 TCase *open_case(void);
 TCase *template_case(void);
 TCase *sandbox_case(void);
+TCase *link_case(void);
 TCase *event_case(void);
 TCase *write_case(void);
 TCase *checkpoint_case(void);

@@ -16,6 +16,7 @@ int main(void)
     add_case(suite, open_case());
     add_case(suite, template_case());
     add_case(suite, sandbox_case());
+    add_case(suite, link_case());
     add_case(suite, event_case());
     add_case(suite, write_case());
     add_case(suite, checkpoint_case());
