@@ -78,11 +78,11 @@ static int set_control(struct options *options, const char *value, struct error 
     return 0;
 }
 
-static int copy_path(char out[108], const char *path, size_t length, struct error *err)
+static int copy_path(char out[CABLE_PATH_SIZE], const char *path, size_t length, struct error *err)
 {
-    if (length == 0 || length >= sizeof((struct cable *)0)->paths[0])
-        return error_set(err, REASON_INVALID_FIELD, "the path of a socket has 1 to 107 bytes, not %zu",
-                         length);
+    if (length == 0 || length >= CABLE_PATH_SIZE)
+        return error_set(err, REASON_INVALID_FIELD, "the path of a socket has 1 to %d bytes, not %zu",
+                         CABLE_PATH_SIZE - 1, length);
     memcpy(out, path, length);
     out[length] = '\0';
     return 0;

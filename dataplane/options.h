@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "base/log.h"
 
-enum { OPTIONS_CPUS_MAX = 256 };
+enum { OPTIONS_CPUS_MAX = 256, CABLE_PATH_SIZE = 108 /* as a unix socket has it */ };
 
 enum action { ACTION_RUN, ACTION_HELP, ACTION_VERSION };
 
 /* Two paths of sockets that are to be joined. */
 struct cable {
-    char paths[2][108];
+    char paths[2][CABLE_PATH_SIZE];
 };
 
 struct options {

@@ -115,18 +115,18 @@ static int decode_end(const Chan__Control__V1__EndSpec *from, struct end_specifi
     return 0;
 }
 
-/* The descriptors of the packet, in their order, to the ends that have one. */
+/* The descriptors of the packet, in their order, to the ends that have one; all of them or none. */
 static int assign_listeners(struct call *call, const Chan__Control__V1__CreateLink *create, int listeners[2],
                             struct error *err)
 {
     unsigned next = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        if (!create->ends[i]->has_listener)
-            continue;
-        if (call->descriptors[next] < 0)
+    for (unsigned i = 0; i < 2; i++)
+        if (create->ends[i]->has_listener && call->descriptors[next++] < 0)
             return error_set(err, REASON_INVALID_REQUEST, "end %u: its listener did not come along", i);
-        listeners[i] = take_fd(&call->descriptors[next++]);
-    }
+    next = 0;
+    for (unsigned i = 0; i < 2; i++)
+        if (create->ends[i]->has_listener)
+            listeners[i] = take_fd(&call->descriptors[next++]);
     return 0;
 }
 
@@ -141,20 +141,12 @@ static int create_link(struct call *call, const Chan__Control__V1__CreateLink *c
     for (unsigned i = 0; i < 2; i++)
         if (decode_end(create->ends[i], &specification.ends[i], err) != 0)
             return error_wrap(err, "end %u: ", i);
-    auto_close int first = -1;
-    auto_close int second = -1;
     int listeners[2] = {-1, -1};
-    const int assigned = assign_listeners(call, create, listeners, err);
-    first = listeners[0];
-    second = listeners[1];
-    if (assigned != 0)
-        return -1;
     const struct link_entry *entry = NULL;
     bool created = false;
-    listeners[0] = take_fd(&first);
-    listeners[1] = take_fd(&second);
-    if (link_table_create(call->requests->config.table, &specification, listeners, &entry, &created, err) !=
-        0)
+    if (assign_listeners(call, create, listeners, err) != 0 ||
+        link_table_create(call->requests->config.table, &specification, listeners, &entry, &created, err) !=
+            0)
         return -1;
     if (created)
         log_write(call->requests->config.log, LOG_LEVEL_INFO, "link made", "link", create->id, "by",
