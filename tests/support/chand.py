@@ -166,6 +166,9 @@ class Chand:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         wait_for(lambda: not self.dataplanes(), 20, "the end of the dataplane")
+        log = self.runtime / "dataplane.log"
+        text = log.read_text(errors="replace") if log.exists() else ""
+        assert "Sanitizer" not in text and "runtime error:" not in text, f"the dataplane says:\n{text[-8000:]}"
 
     def log(self):
         return self.log_path.read_text(errors="replace")[-8000:]
@@ -179,10 +182,12 @@ class Chand:
         finally:
             if self.process is not None and self.process.poll() is None:
                 self.kill()
-            self.end_dataplanes()
-            if self.own_shm:
-                shutil.rmtree(self.shm, ignore_errors=True)
-            shutil.rmtree(self.directory, ignore_errors=True)
+            try:
+                self.end_dataplanes()
+            finally:
+                if self.own_shm:
+                    shutil.rmtree(self.shm, ignore_errors=True)
+                shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self):
         return self.start()
