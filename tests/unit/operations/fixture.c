@@ -1,6 +1,7 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,19 +31,24 @@ static void open_all(void)
                                      .keep_events = 100000,
                                      .keep_keys_ms = 3600000};
     assert_works(reclaim_new(&reclaim, &fx.reclaim, &fx.err));
+    struct links_config links = {.store = fx.store, .runtime_directory = fx.state};
+    assert_works(links_new(&links, &fx.links, &fx.err));
     struct operations_config operations = {.store = fx.store,
                                            .regions = fx.regions,
                                            .reclaim = fx.reclaim,
+                                           .links = fx.links,
                                            .limits = fx.limits,
                                            .state_directory = fx.state};
     assert_works(operations_new(&operations, &fx.operations, &fx.err));
     assert_works(reclaim_repair(fx.reclaim, &fx.err));
+    assert_works(links_start(fx.links, &fx.err));
     operations_set_ready(fx.operations, true);
 }
 
 static void close_all(void)
 {
     operations_free(fx.operations);
+    links_free(fx.links);
     reclaim_free(fx.reclaim);
     regions_close(fx.regions);
     store_close(fx.store);
@@ -60,15 +66,17 @@ void fixture_setup(void)
     open_all();
 }
 
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
 static void remove_all(const char *directory)
 {
-    DIR *dir = opendir(directory);
-    ck_assert_ptr_nonnull(dir);
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL)
-        (void)unlinkat(dirfd(dir), entry->d_name, 0);
-    (void)closedir(dir);
-    (void)rmdir(directory);
+    ck_assert_int_eq(nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void fixture_teardown(void)

@@ -12,6 +12,7 @@ struct fixture {
     struct store *store;
     struct regions *regions;
     struct reclaim *reclaim;
+    struct links *links; /* no dataplane is started */
     struct operations *operations;
     struct operations_limits limits; /* a test may change them, then reopen */
     struct caller caller;
@@ -61,5 +62,7 @@ TCase *templates_tests(void);
 TCase *sandboxes_tests(void);
 TCase *lifecycle_tests(void);
 TCase *events_tests(void);
+TCase *links_tests(void);
+TCase *link_arguments_tests(void);
 
 #endif
