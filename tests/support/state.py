@@ -9,6 +9,7 @@ import stat
 
 SANDBOX_STATES = ("creating", "running", "paused", "orphaned", "deleting")
 REGION_STATES = ("creating", "ready", "lost", "deleting")
+LINK_STATES = ("creating", "ready", "deleting")
 
 
 def database(chand):
@@ -40,6 +41,23 @@ def change(chand, sql, *values):
 def sandboxes(chand):
     """State by id."""
     return {row["id"]: SANDBOX_STATES[row["state"]] for row in query(chand, "SELECT id, state FROM sandbox")}
+
+
+def links(chand):
+    """State by id."""
+    return {row["id"]: LINK_STATES[row["state"]] for row in query(chand, "SELECT id, state FROM link")}
+
+
+def check_links(chand):
+    """Fails unless the store, the directories of links and (over REST) the dataplane say the same. At rest."""
+    rows = links(chand)
+    assert set(rows.values()) <= {"ready"}, f"links that are half done: {rows}"
+    folder = chand.runtime / "links"
+    there = set(os.listdir(folder)) if folder.exists() else set()
+    assert there == set(rows), f"directories without a row: {there - set(rows)}; without one: {set(rows) - there}"
+    for row in query(chand, "SELECT id, place FROM link JOIN link_end ON link = number WHERE role = 0"):
+        path = folder / row["id"] / str(row["place"]) / "vhost-user.sock"
+        assert stat.S_ISSOCK(os.stat(path, follow_symlinks=False).st_mode), f"{path} is no socket"
 
 
 def check(chand, strangers=()):
