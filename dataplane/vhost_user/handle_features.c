@@ -82,7 +82,9 @@ int handle_reset_owner(struct vhost_user_end *end, struct message *message, stru
     return 0;
 }
 
-/* Memory, descriptors and what else belongs to the connection stay. */
+/* Memory, descriptors and what else belongs to the connection stay. So does what a GET_VRING_BASE answers,
+ * until the next start, which begins anew: QEMU 7 sets the status to 0 first and then asks where the rings
+ * were. */
 static void reset_device(struct vhost_user_end *end)
 {
     struct session *session = &end->session;
@@ -90,7 +92,6 @@ static void reset_device(struct vhost_user_end *end)
     disable_all(end);
     for (unsigned i = 0; i < RINGS; i++) {
         session->rings[i].started = session->rings[i].based = false;
-        session->rings[i].base = 0;
         session->rings[i].fault = 0;
     }
     session->status = 0;
