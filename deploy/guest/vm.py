@@ -203,15 +203,27 @@ class VM:
         deadline = time.monotonic() + (seconds or (60 if self.accel == "kvm" else 180))
         self.attach(deadline)
         while True:
-            token = f"{os.getpid()}.{next(self.ids)}"
-            self.agent.send(f"hello {token}")
-            ask_again = time.monotonic() + 0.2
-            while (line := self.agent.next(ask_again)) is not None:
-                if line == f"ready {token}":
+            try:
+                if self.answers():
                     return
+            except VMError:
+                if self.process is not None:
+                    self.process.wait(5)
+                self.alive()  # says why QEMU ended
+                raise
             self.alive()
             if time.monotonic() > deadline:
                 raise VMError(f"the guest did not come up:\n{self.logs()}")
+
+    def answers(self):
+        """Does the guest's agent answer at once?"""
+        token = f"{os.getpid()}.{next(self.ids)}"
+        self.agent.send(f"hello {token}")
+        ask_again = time.monotonic() + 0.2
+        while (line := self.agent.next(ask_again)) is not None:
+            if line == f"ready {token}":
+                return True
+        return False
 
     def attach(self, deadline):
         """Connects to the agent of a machine that runs."""
