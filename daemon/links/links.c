@@ -52,8 +52,9 @@ int links_new(const struct links_config *config, struct links **ret, struct erro
                                 config->runtime_directory);
     if (length < 0 || (size_t)length >= sizeof links->socket_path) {
         links_free(links);
-        return error_set(err, REASON_INTERNAL, "runtime-dir: the path is too long for a unix socket: %s",
-                         config->runtime_directory);
+        return error_set(err, REASON_INTERNAL,
+                         "runtime-dir: the path of a socket has at most %zu characters: %s",
+                         sizeof links->socket_path - 1, config->runtime_directory);
     }
     links->directory_fd = sockets_open(config->runtime_directory, err);
     if (links->directory_fd < 0) {

@@ -174,8 +174,8 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 def test_every_option_of_chanctl_is_in_its_page(prefix):
     page = words_of_page(prefix / "share/man/man1/chanctl.1")
     top = run(CHANCTL, "--help")
-    commands = re.findall(r"^  ((?:template|sandbox|event|node|completion|version)(?: [a-z]+)?)", top, re.MULTILINE)
-    assert len(commands) >= 14, commands
+    commands = re.findall(r"^  ((?:template|sandbox|link|event|node|completion|version)(?: [a-z]+)?)", top, re.MULTILINE)
+    assert len(commands) >= 19, commands
     helps = [top] + [run(CHANCTL, *command.split(), "--help") for command in commands]
     assert set(OPTION.findall("\n".join(helps))) == set(OPTION.findall(page))
     for command in commands:
