@@ -107,7 +107,10 @@ static int make_end(int link_directory, const char *runtime_directory, const cha
 {
     char path[LINK_SOCKET_PATH_SIZE + 1];
     const char *name = staging_names[end];
-    (void)snprintf(path, sizeof path, "%s/%s/%s/%s", runtime_directory, LINKS_DIRECTORY_NAME, id, name);
+    const int length =
+        snprintf(path, sizeof path, "%s/%s/%s/%s", runtime_directory, LINKS_DIRECTORY_NAME, id, name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return error_set(err, REASON_INVALID_ID, "the socket's path would be too long: %s", path);
     auto_close int directory = make_end_directory(link_directory, end, owner, err);
     if (directory < 0)
         return -1;
