@@ -101,6 +101,17 @@ static inline uint8_t *guest_translate(const struct guest_memory *memory, unsign
     return length == 0 ? NULL : region->host + offset;
 }
 
+/* The same for what is expected to lie in this one region, whole; NULL: it does not, or length is 0. For
+ * loops that keep the last region at hand. */
+static inline uint8_t *guest_region_translate(const struct guest_region *region, uint64_t address,
+                                              uint64_t length)
+{
+    const uint64_t offset = address - region->guest_address;
+    if (__builtin_expect(offset >= region->size || length - 1 >= region->size - offset, 0))
+        return NULL;
+    return region->host + offset;
+}
+
 /* The pointer to [user_address, user_address + length), which must lie in one region; else NULL. */
 uint8_t *guest_memory_at_user(const struct guest_memory *memory, uint64_t user_address, uint64_t length);
 

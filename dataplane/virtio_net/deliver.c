@@ -116,10 +116,10 @@ static enum gathering gather(struct virtqueue *queue, uint64_t needed, uint32_t 
         if (gathered.looked_at >= FRAME_SEGMENTS_MAX || gathered.piece_count >= FRAME_SEGMENTS_MAX ||
             gathered.descriptors >= queue->size)
             return TOO_SMALL;
-        /* The first one comes by itself: it tells how many it takes, and whether there may be more than one. */
-        const uint64_t missing = gathered.buffer_count == 0
-                                     ? 1
-                                     : (needed - gathered.length) / gathered.buffers[0].length + 1;
+        /* The first one comes by itself: it tells how many it takes, and whether there may be more than one.
+         */
+        const uint64_t missing =
+            gathered.buffer_count == 0 ? 1 : (needed - gathered.length) / gathered.buffers[0].length + 1;
         const unsigned left = queue->size - gathered.descriptors;
         const enum gathering result = add_some(queue, needed, missing < left ? (unsigned)missing : left);
         if (result != ENOUGH)

@@ -83,8 +83,12 @@ static always_inline unsigned pull(struct virtqueue *queue, struct burst *burst,
     unsigned frames = 0, segments = 0, looked_at = 0;
     /* A driver that changes its descriptors meanwhile could make us go round the ring more than once. */
     unsigned slots_left = queue->size;
+    /* How many to look at: all, but few after one that is not simple, whose followers are likely like it. */
+    unsigned ahead = BURST_FRAMES;
     while (looked_at <= BURST_SEGMENTS - FRAME_SEGMENTS_MAX) {
-        const unsigned room = BURST_FRAMES - frames < slots_left ? BURST_FRAMES - frames : slots_left;
+        unsigned room = BURST_FRAMES - frames < slots_left ? BURST_FRAMES - frames : slots_left;
+        if (room > ahead)
+            room = ahead;
         bool end = false;
         const unsigned found = ring_look(queue, packed, at, room, false, chains, &end);
         for (unsigned i = 0; i < found; i++) {
@@ -95,9 +99,14 @@ static always_inline unsigned pull(struct virtqueue *queue, struct burst *burst,
         segments += found;
         looked_at += found;
         slots_left -= found;
-        if (likely(end || found == room))
+        if (likely(end || frames == BURST_FRAMES || slots_left == 0))
             break;
         ring_advance(queue, packed, &at, found);
+        if (found == room) {
+            ahead *= 2;
+            continue;
+        }
+        ahead = 1;
         /* One that is not simple. */
         if (segments > BURST_SEGMENTS - FRAME_SEGMENTS_MAX)
             break;

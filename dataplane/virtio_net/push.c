@@ -11,11 +11,11 @@ static always_inline bool asks_for_offload(const struct frame *frame)
     return (frame->header.flags | frame->header.gso_type) != 0;
 }
 
-/* As far as is known before its buffer is. */
-static always_inline bool is_simple(const struct virtqueue *queue, const struct frame *frame, uint32_t header)
+/* It needs nothing but to be copied. */
+static always_inline bool is_plain(const struct virtqueue *queue, const struct frame *frame)
 {
-    return !frame->malformed && frame->length + header <= queue->buffer_length &&
-           (likely(!asks_for_offload(frame)) || offload_plan(frame, queue->features) == OFFLOAD_PASS);
+    return likely(!asks_for_offload(frame)) ? likely(!frame->malformed)
+                                            : offload_plan(frame, queue->features) == OFFLOAD_PASS;
 }
 
 static always_inline void write_header(const struct virtqueue *queue, const struct frame *frame, uint8_t *to,
@@ -30,8 +30,20 @@ static always_inline void write_header(const struct virtqueue *queue, const stru
         __builtin_memcpy(to, &written, LEGACY_HEADER_LENGTH);
 }
 
-/* Each of these frames into the chain of the same index. Returns how many; fewer: the next one does not fit
- * into its chain. */
+static always_inline void copy_frame(uint8_t *to, const struct frame *frame, const struct iovec *segments)
+{
+    if (likely(frame->segment_count == 1)) {
+        copy_bytes(to, segments->iov_base, segments->iov_len);
+        return;
+    }
+    for (unsigned i = 0; i < frame->segment_count; i++) {
+        copy_bytes(to, segments[i].iov_base, segments[i].iov_len);
+        to += segments[i].iov_len;
+    }
+}
+
+/* Each of these frames into the chain of the same index. Returns how many; fewer: the next one is not plain,
+ * or does not fit into its chain. */
 static always_inline unsigned push_simple(struct virtqueue *queue, const struct burst *burst,
                                           const struct frame *frames, const struct ring_chain *chains,
                                           unsigned count, uint32_t header, struct tally *tally,
@@ -44,17 +56,10 @@ static always_inline unsigned push_simple(struct virtqueue *queue, const struct 
         const struct frame *frame = &frames[done];
         const struct ring_chain *chain = &chains[done];
         const uint32_t length = header + frame->length;
-        if (unlikely(length > chain->length)) {
-            queue->buffer_length = chain->length;
+        if (unlikely(!is_plain(queue, frame) || length > chain->length))
             break;
-        }
         write_header(queue, frame, chain->host, header);
-        uint8_t *to = chain->host + header;
-        const struct iovec *segment = &burst->segments[frame->first];
-        for (unsigned i = 0; i < frame->segment_count; i++) {
-            copy_bytes(to, segment[i].iov_base, segment[i].iov_len);
-            to += segment[i].iov_len;
-        }
+        copy_frame(chain->host + header, frame, &burst->segments[frame->first]);
         if (unlikely(queue->log != NULL))
             dirty_log_mark(queue->log, chain->address, length);
         ring_use(queue, packed, &at, chain->id, 1, length);
@@ -72,24 +77,28 @@ static always_inline unsigned push(struct virtqueue *queue, const struct burst *
     const uint32_t header = header_length(queue->features);
     struct ring_chain chains[BURST_FRAMES];
     unsigned next = from;
+    /* How many to look at: few after one that is not simple, whose followers are likely like it. */
+    unsigned ahead = BURST_FRAMES;
     while (next < burst->count && tally->segments < SEGMENTS_PER_PUSH) {
-        const struct frame *frames = &burst->frames[next];
-        unsigned run = 0;
-        while (run < burst->count - next && is_simple(queue, &frames[run], header))
-            run++;
-        if (run > 0) {
+        const struct frame *frame = &burst->frames[next];
+        if (is_plain(queue, frame) && frame->length + header <= queue->buffer_length) {
+            const unsigned left = burst->count - next;
+            const unsigned wanted = left < ahead ? left : ahead;
             bool end = false;
-            const unsigned found = ring_look(queue, packed, ring_position(queue), run, true, chains, &end);
-            const unsigned done = push_simple(queue, burst, frames, chains, found, header, tally, packed);
+            const unsigned found = ring_look(queue, packed, ring_position(queue), wanted, true, chains, &end);
+            const unsigned done = push_simple(queue, burst, frame, chains, found, header, tally, packed);
             next += done;
-            if (done == run)
+            if (done == wanted) {
+                ahead = 2 * wanted;
                 continue;
+            }
             if (done == found && end) {
                 ring_wait_from(queue, ring_position(queue));
                 break;
             }
+            frame = &burst->frames[next];
         }
-        const struct frame *frame = &burst->frames[next];
+        ahead = 1;
         if (deliver(queue, frame, burst->segments + frame->first, tally) != DELIVERED)
             break;
         next++;

@@ -48,9 +48,9 @@ static always_inline void packed_advance(const struct virtqueue *queue, struct r
 static always_inline unsigned packed_look(struct virtqueue *queue, struct ring_at from, unsigned count,
                                           const bool writable, struct ring_chain *chains, bool *end)
 {
-    const struct guest_memory *memory = queue->memory;
+    struct guest_region region = virtqueue_region(queue);
     const uint16_t wanted_flags = writable ? VRING_DESC_F_WRITE : 0;
-    unsigned region = queue->region, found = 0;
+    unsigned found = 0;
     *end = false;
     for (; found < count; found++) {
         struct ring_chain *chain = &chains[found];
@@ -65,9 +65,8 @@ static always_inline unsigned packed_look(struct virtqueue *queue, struct ring_a
             break;
         const uint64_t address = __atomic_load_n(&queue->descriptors[2 * from.position], __ATOMIC_RELAXED);
         const uint32_t length = packed_length(word);
-        uint64_t contiguous = 0;
-        uint8_t *host = guest_translate(memory, &region, address, length, &contiguous);
-        if (unlikely(host == NULL || contiguous < length))
+        uint8_t *host = virtqueue_translate(queue, &region, address, length);
+        if (unlikely(host == NULL))
             break;
         *chain =
             (struct ring_chain){.host = host, .address = address, .length = length, .id = packed_id(word)};
@@ -77,7 +76,6 @@ static always_inline unsigned packed_look(struct virtqueue *queue, struct ring_a
             prefetch(host);
         packed_advance(queue, &from, 1);
     }
-    queue->region = region;
     return found;
 }
 

@@ -103,6 +103,27 @@ static always_inline void prefetch_write(const void *address)
 #endif
 }
 
+/* The region that the last buffer was in; a copy, for loops. */
+static always_inline struct guest_region virtqueue_region(const struct virtqueue *queue)
+{
+    return queue->memory->regions[queue->region < queue->memory->count ? queue->region : 0];
+}
+
+/* The pointer to a buffer that lies in one piece; else NULL. *region is where the last one was. */
+static always_inline uint8_t *virtqueue_translate(struct virtqueue *queue, struct guest_region *region,
+                                                  uint64_t address, uint32_t length)
+{
+    uint8_t *host = guest_region_translate(region, address, length);
+    if (unlikely(host == NULL)) {
+        uint64_t contiguous = 0;
+        host = guest_translate(queue->memory, &queue->region, address, length, &contiguous);
+        if (host == NULL || contiguous < length)
+            return NULL;
+        *region = virtqueue_region(queue);
+    }
+    return host;
+}
+
 /* notify.c: marks `slots` entries of the used ring from `at` on in the dirty log. */
 void virtqueue_log_used(const struct virtqueue *queue, uint16_t at, unsigned slots);
 

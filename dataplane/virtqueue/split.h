@@ -52,7 +52,7 @@ static always_inline uint16_t split_head(const struct virtqueue *queue, uint16_t
 static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from, unsigned count,
                                          const bool writable, struct ring_chain *chains, bool *end)
 {
-    const struct guest_memory *memory = queue->memory;
+    struct guest_region region = virtqueue_region(queue);
     const uint64_t *descriptors = queue->descriptors;
     const uint32_t size = queue->size;
     const uint16_t wanted_flags = writable ? VRING_DESC_F_WRITE : 0;
@@ -65,7 +65,7 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         heads[i] = split_head(queue, (uint16_t)(from + i));
         prefetch(&descriptors[2 * (heads[i] & (size - 1))]);
     }
-    unsigned region = queue->region, found = 0;
+    unsigned found = 0;
     for (; found < count; found++) {
         struct ring_chain *chain = &chains[found];
         const uint16_t head = heads[found];
@@ -78,9 +78,8 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         if (flags != wanted_flags)
             break;
         const uint32_t length = split_length(word);
-        uint64_t contiguous = 0;
-        uint8_t *host = guest_translate(memory, &region, address, length, &contiguous);
-        if (unlikely(host == NULL || contiguous < length))
+        uint8_t *host = virtqueue_translate(queue, &region, address, length);
+        if (unlikely(host == NULL))
             break;
         *chain = (struct ring_chain){.host = host, .address = address, .length = length, .id = head};
         if (writable)
@@ -88,7 +87,6 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         else
             prefetch(host);
     }
-    queue->region = region;
     if (unlikely(found < count))
         *end = false;
     return found;
