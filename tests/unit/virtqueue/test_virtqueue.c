@@ -393,7 +393,9 @@ static unsigned kick_event(const struct driver *driver)
         ck_assert_uint_eq(driver_device_event(driver)->flags, VRING_PACKED_EVENT_FLAG_DESC);
         return driver_device_event(driver)->off_wrap;
     }
-    return *(const uint16_t *)(const void *)&driver_used(driver)->ring[driver->size];
+    uint16_t event = 0;
+    memcpy(&event, &driver_used(driver)->ring[driver->size], sizeof event);
+    return event;
 }
 
 START_TEST(test_kick_event)
