@@ -81,8 +81,10 @@ bool link_is_as_wanted(const struct links *links, const struct link_row *row,
 
 int link_take(struct links *links, const char *id, int64_t deadline_ns, struct error *err)
 {
-    Chan__Control__V1__DeleteLink call = CHAN__CONTROL__V1__DELETE_LINK__INIT;
-    control_request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__DeleteLink call;
+    chan__control__v1__delete_link__init(&call);
+    control_request request;
+    chan__control__v1__request__init(&request);
     call.id = (char *)(uintptr_t)id;
     request.call_case = CHAN__CONTROL__V1__REQUEST__CALL_DELETE_LINK;
     request.delete_link = &call;
@@ -117,8 +119,10 @@ static int give(struct links *links, const struct link_row *row, const int liste
         if (listeners[end] >= 0)
             descriptors[descriptor_count++] = listeners[end];
     }
-    Chan__Control__V1__CreateLink call = CHAN__CONTROL__V1__CREATE_LINK__INIT;
-    control_request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__CreateLink call;
+    chan__control__v1__create_link__init(&call);
+    control_request request;
+    chan__control__v1__request__init(&request);
     call.id = (char *)(uintptr_t)row->id;
     call.n_ends = 2;
     call.ends = ends;

@@ -13,36 +13,57 @@ int64_t call_deadline_ns(void)
     return clock_monotonic_ns() + LINKS_CALL_MS * ms_ns;
 }
 
-static struct timespec timespec_of(int64_t ns)
-{
-    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-}
-
 void set_reason(struct links *links, const char *reason)
 {
     (void)snprintf(links->report.reason, sizeof links->report.reason, "%.*s", LINK_REASON_SIZE - 1, reason);
 }
 
+bool links_wait(struct links *links, int64_t deadline_ns)
+{
+    const struct timespec deadline = {.tv_sec = deadline_ns / 1000000000,
+                                      .tv_nsec = deadline_ns % 1000000000};
+    return pthread_cond_timedwait(&links->change, &links->lock, &deadline) == 0;
+}
+
+/* Takes the connection for one call. */
+static int begin(struct links *links, int64_t deadline_ns, struct error *err)
+{
+    int result = 0;
+    (void)pthread_mutex_lock(&links->lock);
+    while (links->calling && result == 0)
+        if (!links_wait(links, deadline_ns))
+            result = error_set(err, REASON_DATAPLANE_UNAVAILABLE, "the dataplane does not answer in time");
+    if (result == 0 && !links->connected)
+        result = error_set(err, REASON_DATAPLANE_UNAVAILABLE, "%s", links->report.reason);
+    if (result == 0)
+        links->calling = true;
+    (void)pthread_mutex_unlock(&links->lock);
+    return result;
+}
+
+/* failure: why the connection is of no more use, or NULL. The thread sees its end and makes another one. */
+static void end(struct links *links, const struct error *failure)
+{
+    (void)pthread_mutex_lock(&links->lock);
+    links->calling = false;
+    if (failure != NULL && links->connected) {
+        links->connected = false;
+        set_reason(links, failure->detail);
+        (void)shutdown(links->client.fd, SHUT_RDWR);
+    }
+    (void)pthread_cond_broadcast(&links->change);
+    (void)pthread_mutex_unlock(&links->lock);
+}
+
 int links_call(struct links *links, control_request *request, const int *descriptors, size_t descriptor_count,
                int64_t deadline_ns, control_response **ret, struct error *err)
 {
-    const struct timespec deadline = timespec_of(deadline_ns);
-    if (pthread_mutex_clocklock(&links->lock, CLOCK_MONOTONIC, &deadline) != 0)
-        return error_set(err, REASON_DATAPLANE_UNAVAILABLE, "the dataplane does not answer in time");
     struct error failure = ERROR_INIT;
-    int result = -1;
-    if (!links->connected)
-        (void)error_set(&failure, REASON_DATAPLANE_UNAVAILABLE, "%s", links->report.reason);
-    else
-        result = client_call(&links->client, request, descriptors, descriptor_count, deadline_ns, ret, NULL,
-                             &failure);
-    if (links->connected && result != 0) {
-        /* The thread sees its end and makes another one. */
-        links->connected = false;
-        set_reason(links, failure.detail);
-        (void)shutdown(links->client.fd, SHUT_RDWR);
-    }
-    (void)pthread_mutex_unlock(&links->lock);
+    if (begin(links, deadline_ns, err) != 0)
+        return -1;
+    const int result =
+        client_call(&links->client, request, descriptors, descriptor_count, deadline_ns, ret, NULL, &failure);
+    end(links, result != 0 ? &failure : NULL);
     if (result != 0 && err != NULL)
         *err = failure;
     return result;
@@ -50,16 +71,14 @@ int links_call(struct links *links, control_request *request, const int *descrip
 
 int links_await(struct links *links, int64_t deadline_ns, struct error *err)
 {
-    const struct timespec deadline = timespec_of(deadline_ns);
-    if (pthread_mutex_clocklock(&links->lock, CLOCK_MONOTONIC, &deadline) != 0)
-        return error_set(err, REASON_DATAPLANE_UNAVAILABLE, "the dataplane does not answer in time");
+    (void)pthread_mutex_lock(&links->lock);
     const uint64_t attempts = links->attempts;
-    int waited = 0;
+    bool in_time = true;
     links->waiting++;
     if (!links->connected)
         keeper_wake(links);
-    while (!links->connected && links->running && links->attempts == attempts && waited == 0)
-        waited = pthread_cond_clockwait(&links->change, &links->lock, CLOCK_MONOTONIC, &deadline);
+    while (!links->connected && links->running && links->attempts == attempts && in_time)
+        in_time = links_wait(links, deadline_ns);
     links->waiting--;
     const int result = links->connected ? 0
                                         : error_set(err, REASON_DATAPLANE_UNAVAILABLE,
@@ -97,8 +116,10 @@ int links_refused(const control_response *response, struct error *err)
 int links_list(struct links *links, const char *after_id, const char *only_id, int64_t deadline_ns,
                control_response **ret, struct error *err)
 {
-    Chan__Control__V1__ListLinks list = CHAN__CONTROL__V1__LIST_LINKS__INIT;
-    control_request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__ListLinks list;
+    chan__control__v1__list_links__init(&list);
+    control_request request;
+    chan__control__v1__request__init(&request);
     list.limit = DATAPLANE_LIST_PAGE;
     /* protobuf-c has no const strings; these are only read. */
     if (after_id != NULL)

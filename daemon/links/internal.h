@@ -23,10 +23,11 @@ struct links {
     pthread_mutex_t stripes[LOCK_STRIPES];
     atomic_bool may_exist; /* links may be in the store */
 
-    /* The connection. Whoever calls the dataplane holds `lock` for that call; only the thread opens and
-     * closes the connection, so that it may wait for its end without the lock. */
+    /* The connection. `lock` is held for moments only. One caller at a time has the client (`calling`); the
+     * thread alone opens and closes it, so that it may wait for its end without the lock. */
     pthread_mutex_t lock;
-    pthread_cond_t change; /* of connected, attempts and rounds */
+    pthread_cond_t change; /* of what follows; on the monotonic clock */
+    bool calling;
     struct client client;
     struct statistics statistics;
     bool connected;
@@ -55,6 +56,8 @@ int64_t call_deadline_ns(void);
  * breaks or takes too long: REASON_DATAPLANE_UNAVAILABLE, and the connection will be made anew. */
 int links_call(struct links *links, control_request *request, const int *descriptors, size_t descriptor_count,
                int64_t deadline_ns, control_response **ret, struct error *err);
+/* Waits for a change, with `lock` held; false: not in time. */
+bool links_wait(struct links *links, int64_t deadline_ns);
 /* Why there is no connection. With `lock` held. */
 void set_reason(struct links *links, const char *reason);
 /* Waits until there is a connection, having one started if need be. */

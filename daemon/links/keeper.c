@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -61,6 +62,9 @@ static void drop(struct links *links)
         set_reason(links, "the dataplane has closed the connection");
     links->connected = links->report.connected = links->report.started_here = false;
     links->report.pid = 0;
+    (void)shutdown(links->client.fd, SHUT_RDWR); /* a call that is under way ends */
+    while (links->calling)
+        (void)pthread_cond_wait(&links->change, &links->lock);
     client_close(&links->client);
     statistics_unmap(&links->statistics);
     log_write(links->config.log, LOG_LEVEL_WARNING, "the dataplane is gone", "detail", links->report.reason,
@@ -73,8 +77,10 @@ static void drop(struct links *links)
 
 static int hello(struct client *client, control_response **ret, int *memory, struct error *err)
 {
-    Chan__Control__V1__Hello call = CHAN__CONTROL__V1__HELLO__INIT;
-    control_request request = CHAN__CONTROL__V1__REQUEST__INIT;
+    Chan__Control__V1__Hello call;
+    chan__control__v1__hello__init(&call);
+    control_request request;
+    chan__control__v1__request__init(&request);
     char name[] = "chand " CHAN_VERSION;
     call.version = PROTOCOL_VERSION;
     call.client = name;

@@ -25,7 +25,11 @@ static int copy_text(const char *text, char **ret)
 static void init_locks(struct links *links)
 {
     (void)pthread_mutex_init(&links->lock, NULL);
-    (void)pthread_cond_init(&links->change, NULL);
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&links->change, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
     for (size_t i = 0; i < LOCK_STRIPES; i++)
         (void)pthread_mutex_init(&links->stripes[i], NULL);
 }
@@ -110,13 +114,11 @@ int links_start(struct links *links, struct error *err)
     if (repair(links, &wanted, err) != 0)
         return error_wrap(err, "repairing the links: ");
     const int64_t deadline_ns = call_deadline_ns();
-    const struct timespec deadline = {.tv_sec = deadline_ns / 1000000000,
-                                      .tv_nsec = deadline_ns % 1000000000};
     (void)pthread_mutex_lock(&links->lock);
     const int started = start_thread(links, err);
-    int waited = 0;
-    while (started == 0 && wanted > 0 && links->rounds == 0 && links->attempts == 0 && waited == 0)
-        waited = pthread_cond_clockwait(&links->change, &links->lock, CLOCK_MONOTONIC, &deadline);
+    bool in_time = started == 0 && wanted > 0;
+    while (links->rounds == 0 && links->attempts == 0 && in_time)
+        in_time = links_wait(links, deadline_ns);
     (void)pthread_mutex_unlock(&links->lock);
     return started;
 }

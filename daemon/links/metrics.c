@@ -1,7 +1,6 @@
 /* Metrics of links: counters from the statistics memory, ends by state from the dataplane's list. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -97,16 +96,15 @@ static void set_drops(struct metrics *metrics, const uint64_t dropped[STATISTICS
     metrics_set_samples(metrics, METRIC_DROPS, samples, STATISTICS_DROP_COUNT);
 }
 
-static void collect_counters(struct links *links, int64_t deadline_ns)
+static void collect_counters(struct links *links)
 {
     static const enum metric families[FAMILIES] = {
         [FRAMES] = METRIC_LINK_FRAMES, [BYTES] = METRIC_LINK_BYTES, [DROPPED] = METRIC_LINK_DROPS};
-    const struct timespec deadline = {.tv_sec = deadline_ns / 1000000000,
-                                      .tv_nsec = deadline_ns % 1000000000};
     auto_free struct exposition *out = calloc(1, sizeof *out);
-    if (out == NULL || pthread_mutex_clocklock(&links->lock, CLOCK_MONOTONIC, &deadline) != 0)
+    if (out == NULL)
         return;
     size_t count = 0;
+    (void)pthread_mutex_lock(&links->lock);
     auto_free struct counted *all = read_all(&links->statistics, &count);
     (void)pthread_mutex_unlock(&links->lock);
     expose(out, all, count);
@@ -168,7 +166,7 @@ void links_collect_metrics(struct links *links)
     const int64_t deadline_ns = clock_monotonic_ns() + LINKS_SCRAPE_MS * INT64_C(1000000);
     uint64_t counts[STATES] = {0};
     uint64_t known = 0;
-    collect_counters(links, deadline_ns);
+    collect_counters(links);
     count_ends(links, deadline_ns, counts);
     for (size_t state = 0; state < STATES; state++)
         known += counts[state];

@@ -199,9 +199,11 @@ static int send_response(int connection, const Chan__Control__V1__Response *resp
 static int answer(struct fake *fake, int connection, const Chan__Control__V1__Request *request,
                   const int descriptors[2])
 {
-    Chan__Control__V1__Response response = CHAN__CONTROL__V1__RESPONSE__INIT;
+    Chan__Control__V1__Response response;
+    chan__control__v1__response__init(&response);
     Chan__Control__V1__HelloReply hello_reply;
-    Chan__Control__V1__CreateLinkReply create_reply = CHAN__CONTROL__V1__CREATE_LINK_REPLY__INIT;
+    Chan__Control__V1__CreateLinkReply create_reply;
+    chan__control__v1__create_link_reply__init(&create_reply);
     struct page *page = NULL;
     struct fake_link *link = NULL;
     bool created = false;

@@ -181,10 +181,12 @@ START_TEST(an_undone_creation_says_why)
     start_fake();
     open_links(NULL, NULL);
     struct link_row row = make_row("l");
+    struct link_lock lock = links_lock(fx.links, "l");
     store_row(&row, LINK_CREATING);
-    assert_works(apply_link(&row));
+    assert_works(links_apply(fx.links, &row, &fx.err));
     const struct link_row stored = read_row("l");
     assert_works(links_undo(fx.links, &stored, "interrupted", &actor, &fx.err));
+    links_unlock(&lock);
     ck_assert(!row_exists("l"));
     ck_assert(!exists("links/l"));
     ck_assert(!fake_has("l"));
