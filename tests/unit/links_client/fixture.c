@@ -41,6 +41,16 @@ void fixture_teardown(void)
     ck_assert_int_eq(nftw(fx.directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* The first comparison with the store is done, so that the thread leaves links alone for a while. */
+static bool is_settled(const void *unused)
+{
+    (void)unused;
+    (void)pthread_mutex_lock(&fx.links->lock);
+    const bool settled = fx.links->rounds > 0 || fx.links->attempts > 0;
+    (void)pthread_mutex_unlock(&fx.links->lock);
+    return settled;
+}
+
 void open_links(const char *program, const char *cpus)
 {
     const struct links_config config = {.store = fx.store,
@@ -51,6 +61,8 @@ void open_links(const char *program, const char *cpus)
                                         .dataplane_cpus = cpus};
     assert_works(links_new(&config, &fx.links, &fx.err));
     assert_works(links_start(fx.links, &fx.err));
+    if (fx.fake != NULL)
+        wait_for(is_settled, NULL, "the thread has compared the links");
 }
 
 void close_links(void)
