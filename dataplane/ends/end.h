@@ -31,7 +31,7 @@ struct end_specification {
     enum end_role role;
     char socket_path[END_PATH_SIZE];
     uint64_t offloads_off; /* virtio-net feature bits not to be offered */
-    uint32_t mtu;          /* 0: not offered */
+    uint32_t mtu;          /* the largest that a front-end may set; 0: any */
 };
 
 struct end_status {

@@ -111,8 +111,10 @@ static void end_for_leaving(struct vhost_user_end *end)
 /* False: the session is over. */
 static bool look_for_faults(struct vhost_user_end *end)
 {
-    if (rings_collect_faults(end))
+    if (rings_collect_faults(end)) {
+        standby_choose(end);
         return true;
+    }
     session_end(end, true,
                 "the front-end was disconnected: the guest's memory was truncated while it was in use");
     return false;

@@ -27,7 +27,7 @@ static struct vhost_user_end *make_standby(struct vhost_user_end *primary)
         return NULL;
     standby->end = primary->end;
     standby->loop = primary->loop;
-    standby->listener.source.fd = standby->listener.spare = -1;
+    standby->listener.source.fd = standby->listener.spare = standby->listener.leaving.fd = -1;
     standby->primary = primary;
     session_init(standby);
     return standby;
