@@ -91,8 +91,10 @@ static int hello(struct client *client, control_response **ret, int *memory, str
                     err) != 0)
         return -1;
     if (response->code != CHAN__CONTROL__V1__CODE__OK ||
-        response->reply_case != CHAN__CONTROL__V1__RESPONSE__REPLY_HELLO)
-        return links_refused(response, err);
+        response->reply_case != CHAN__CONTROL__V1__RESPONSE__REPLY_HELLO) {
+        (void)links_refused(response, err);
+        return -1;
+    }
     if (response->hello->version != PROTOCOL_VERSION)
         return error_set(err, REASON_DATAPLANE_UNAVAILABLE,
                          "the dataplane speaks version %u of the control protocol, and chand %d",

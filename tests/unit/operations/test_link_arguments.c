@@ -1,31 +1,36 @@
 /* What a VMM is told of its end of a link. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fixture.h"
 
+enum { TEXT_SIZE = 2048 };
+
 static struct link_view make_view(void)
 {
     struct link_view view = {.row = {.id = "net"}};
-    (void)strcpy(view.state.ends[0].socket_path, "/run/chan/links/net/0/vhost-user.sock");
-    (void)strcpy(view.state.ends[1].socket_path, "/run/a,b.sock");
-    (void)strcpy(view.row.ends[1].socket_path, "/run/a,b.sock");
+    (void)snprintf(view.state.ends[0].socket_path, sizeof view.state.ends[0].socket_path, "%s",
+                   "/run/chan/links/net/0/vhost-user.sock");
+    (void)snprintf(view.state.ends[1].socket_path, sizeof view.state.ends[1].socket_path, "%s",
+                   "/run/a,b.sock");
+    (void)snprintf(view.row.ends[1].socket_path, sizeof view.row.ends[1].socket_path, "%s", "/run/a,b.sock");
     view.row.ends[1].role = LINK_ROLE_CLIENT;
     view.row.ends[1].mtu = 9000;
     return view;
 }
 
 /* All words, each with a newline. */
-static void join(char **list, char out[2048])
+static void join(char **list, char out[TEXT_SIZE])
 {
+    size_t used = 0;
     out[0] = '\0';
-    for (size_t i = 0; list[i] != NULL; i++) {
-        (void)strcat(out, list[i]);
-        (void)strcat(out, "\n");
-    }
+    for (size_t i = 0; list[i] != NULL; i++)
+        used += (size_t)snprintf(out + used, TEXT_SIZE - used, "%s\n", list[i]);
+    ck_assert_uint_lt(used, TEXT_SIZE);
     free(list);
 }
 
-/* The words of an option's mac=..., replaced by MAC, which has its own test. */
+/* Takes the address out of the text, where MAC then stands; it has a test of its own. */
 static void take_mac(char *text, char mac[18])
 {
     char *at = strstr(text, "mac=");
@@ -39,7 +44,7 @@ static void take_mac(char *text, char mac[18])
 START_TEST(qemu)
 {
     const struct link_view view = make_view();
-    char text[2048];
+    char text[TEXT_SIZE];
     char mac[18];
     char **list = NULL;
     ck_assert_int_eq(link_qemu_arguments(&view, 0, &list), 0);
@@ -63,7 +68,7 @@ END_TEST
 START_TEST(cloud_hypervisor)
 {
     const struct link_view view = make_view();
-    char text[2048];
+    char text[TEXT_SIZE];
     char mac[18];
     char **list = NULL;
     ck_assert_int_eq(link_cloud_hypervisor_arguments(&view, 0, &list), 0);
@@ -82,11 +87,11 @@ END_TEST
 START_TEST(every_end_has_an_address_of_its_own)
 {
     struct link_view view = make_view();
-    char text[2048];
+    char text[TEXT_SIZE];
     char macs[4][18];
     char **list = NULL;
     for (unsigned i = 0; i < 4; i++) {
-        (void)strcpy(view.row.id, i < 2 ? "net" : "net2");
+        (void)snprintf(view.row.id, sizeof view.row.id, "%s", i < 2 ? "net" : "net2");
         ck_assert_int_eq(link_qemu_arguments(&view, i & 1, &list), 0);
         join(list, text);
         take_mac(text, macs[i]);
@@ -95,7 +100,7 @@ START_TEST(every_end_has_an_address_of_its_own)
         for (unsigned j = 0; j < i; j++)
             ck_assert_str_ne(macs[i], macs[j]);
     }
-    (void)strcpy(view.row.id, "net");
+    (void)snprintf(view.row.id, sizeof view.row.id, "%s", "net");
     ck_assert_int_eq(link_cloud_hypervisor_arguments(&view, 0, &list), 0);
     join(list, text);
     take_mac(text, macs[1]);
@@ -106,7 +111,7 @@ END_TEST
 START_TEST(the_longest_values_fit)
 {
     struct link_view view = make_view();
-    char text[2048];
+    char text[TEXT_SIZE];
     char **list = NULL;
     memset(view.row.id, 'i', ID_SIZE - 1);
     memset(view.row.ends[1].socket_path, ',', sizeof view.row.ends[1].socket_path - 1);
@@ -122,7 +127,7 @@ END_TEST
 
 START_TEST(features)
 {
-    char text[2048];
+    char text[TEXT_SIZE];
     char **list = NULL;
     ck_assert_int_eq(link_feature_names(0, &list), 0);
     ck_assert_ptr_null(list[0]);

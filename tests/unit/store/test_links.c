@@ -117,8 +117,9 @@ END_TEST
 static void expect_ids(const struct link_row *rows, size_t count, const char *expected)
 {
     char ids[64] = "";
+    size_t used = 0;
     for (size_t i = 0; i < count; i++)
-        (void)strcat(ids, rows[i].id);
+        used += (size_t)snprintf(ids + used, sizeof ids - used, "%s", rows[i].id);
     ck_assert_str_eq(ids, expected);
 }
 
