@@ -131,6 +131,7 @@ static void install(struct links *links, struct client *client, const control_re
     metrics_add(links->config.metrics, METRIC_DATAPLANE_CONNECTIONS, 1);
     log_write(links->config.log, LOG_LEVEL_INFO, "connected to the dataplane", "software", reply->software,
               "instance", reply->instance, "pid", pid, NULL);
+    links->spawn.served = true;
     links->failing = false;
 }
 

@@ -16,10 +16,11 @@
 #include "base/clock.h"
 
 enum {
-    QUICK_MS = 1000, /* one that ends sooner has failed to start */
-    BACK_OFF_MIN_MS = 250,
+    QUICK_MS = 1000, /* one that ends sooner has failed to start, or fails again and again */
+    BACK_OFF_MIN_MS = 100,
     BACK_OFF_MAX_MS = 30000,
-    LOG_MAX_BYTES = 1024 * 1024 /* at a start; a longer one begins anew */
+    BACK_OFF_SERVED_MAX_MS = 500, /* of one that has served: VMs wait for the next */
+    LOG_MAX_BYTES = 1024 * 1024   /* at a start; a longer one begins anew */
 };
 
 static const int64_t ms_ns = 1000000;
@@ -93,13 +94,15 @@ static int run(const char *program, char *const *arguments, int log, pid_t *pid)
     return failed;
 }
 
+/* The first time the next one may follow at once. */
 static void back_off(struct spawn *spawn)
 {
-    int64_t wait_ms = BACK_OFF_MIN_MS;
-    for (unsigned i = 0; i < spawn->quick_ends && wait_ms < BACK_OFF_MAX_MS; i++)
+    const int64_t max_ms = spawn->served ? BACK_OFF_SERVED_MAX_MS : BACK_OFF_MAX_MS;
+    int64_t wait_ms = spawn->quick_ends == 0 ? 0 : BACK_OFF_MIN_MS;
+    for (unsigned i = 1; i < spawn->quick_ends && wait_ms < max_ms; i++)
         wait_ms *= 2;
-    if (wait_ms > BACK_OFF_MAX_MS)
-        wait_ms = BACK_OFF_MAX_MS;
+    if (wait_ms > max_ms)
+        wait_ms = max_ms;
     spawn->quick_ends++;
     spawn->not_before_ns = clock_monotonic_ns() + wait_ms * ms_ns;
 }
@@ -124,6 +127,7 @@ static int start(struct spawn *spawn, const struct spawn_config *config, struct 
     spawn->pid = pid;
     spawn->pidfd = pidfd_open(pid, 0); /* close-on-exec; without one its end is noticed a little later */
     spawn->started_ns = clock_monotonic_ns();
+    spawn->served = false;
     return 0;
 }
 

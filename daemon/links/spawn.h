@@ -12,6 +12,7 @@ struct spawn {
     pid_t pid; /* 0: none runs, that we have started */
     int pidfd; /* readable when it has ended; -1: none */
     int64_t started_ns;
+    bool served;           /* it has been connected to; for whoever connects to say */
     unsigned quick_ends;   /* in a row */
     int64_t not_before_ns; /* when the next one may be started */
     char ended[200];       /* how the last one has ended, or why it was not started; "" */
