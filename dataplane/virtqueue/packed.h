@@ -70,10 +70,7 @@ static always_inline unsigned packed_look(struct virtqueue *queue, struct ring_a
             break;
         *chain =
             (struct ring_chain){.host = host, .address = address, .length = length, .id = packed_id(word)};
-        if (writable)
-            prefetch_write(host);
-        else
-            prefetch(host);
+        prefetch_buffer(host, writable);
         packed_advance(queue, &from, 1);
     }
     return found;

@@ -82,10 +82,7 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         if (unlikely(host == NULL))
             break;
         *chain = (struct ring_chain){.host = host, .address = address, .length = length, .id = head};
-        if (writable)
-            prefetch_write(host);
-        else
-            prefetch(host);
+        prefetch_buffer(host, writable);
     }
     if (unlikely(found < count))
         *end = false;
