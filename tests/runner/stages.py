@@ -98,6 +98,12 @@ def conformance(preset, slow=1):
     return steps
 
 
+def instructions():
+    """Counted by callgrind, so that it is no timed test."""
+    return [Step("instructions", [str(TOP / "tests" / "bench" / "instructions" / "run")], 600,
+                 environment=environment("release"))]
+
+
 def fuzz():
     """Each target with a new part for what it finds and its committed seeds, for a bounded time."""
     seconds = os.environ.get("CHAN_FUZZ_SECONDS", "15")
@@ -144,5 +150,6 @@ STAGES = [
     Stage("conformance-asan", "the same with AddressSanitizer and UndefinedBehaviorSanitizer", conformance("asan", 3),
           ("build-asan",)),
     Stage("conformance-tsan", "the same with ThreadSanitizer", conformance("tsan", 4), ("build-tsan",)),
+    Stage("instructions", "what a frame costs on a cable, in instructions", instructions, ("build-release",), quick=True),
     Stage("fuzz", "each fuzz target for a bounded time", fuzz, ("build-fuzz",)),
 ]
