@@ -26,7 +26,7 @@ static always_inline uint16_t packed_flags(uint64_t word)
 /* The second word of a slot, before anything else of its chain. */
 static always_inline uint64_t packed_word(const struct virtqueue *queue, uint16_t slot)
 {
-    return __atomic_load_n(&queue->descriptors[2 * slot + 1], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&virtqueue_descriptor(queue, slot)[1], __ATOMIC_ACQUIRE);
 }
 
 static always_inline bool packed_is_available(uint64_t word, bool wrap)
@@ -63,7 +63,8 @@ static always_inline unsigned packed_look(struct virtqueue *queue, struct ring_a
             packed_flags(word) & (VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE);
         if (flags != wanted_flags)
             break;
-        const uint64_t address = __atomic_load_n(&queue->descriptors[2 * from.position], __ATOMIC_RELAXED);
+        const uint64_t address =
+            __atomic_load_n(&virtqueue_descriptor(queue, from.position)[0], __ATOMIC_RELAXED);
         const uint32_t length = packed_length(word);
         uint8_t *host = virtqueue_translate(queue, &region, address, length);
         if (unlikely(host == NULL))
@@ -84,7 +85,7 @@ static always_inline void packed_use(struct virtqueue *queue, struct ring_at at,
         (at.wrap ? PACKED_AVAILABLE | PACKED_USED : 0U) | (length > 0 ? VRING_DESC_F_WRITE : 0U);
     const uint64_t word = length | (uint64_t)id << 32 | (uint64_t)flags << 48;
     if (likely(queue->holding)) {
-        __atomic_store_n(&queue->descriptors[2 * at.position + 1], word, __ATOMIC_RELAXED);
+        __atomic_store_n(&virtqueue_descriptor(queue, at.position)[1], word, __ATOMIC_RELAXED);
     } else {
         queue->holding = true;
         queue->held_slot = at.position;
@@ -96,7 +97,7 @@ static always_inline void packed_publish(struct virtqueue *queue)
 {
     if (!queue->holding)
         return;
-    __atomic_store_n(&queue->descriptors[2 * queue->held_slot + 1], queue->held, __ATOMIC_RELEASE);
+    __atomic_store_n(&virtqueue_descriptor(queue, queue->held_slot)[1], queue->held, __ATOMIC_RELEASE);
     queue->holding = false;
     const unsigned slots = queue->position > queue->held_slot
                                ? 0U + queue->position - queue->held_slot

@@ -79,6 +79,12 @@ struct ring_chain {
     uint16_t id;
 };
 
+/* The two words of a descriptor; index is below the queue's size. */
+static always_inline uint64_t *virtqueue_descriptor(const struct virtqueue *queue, uint32_t index)
+{
+    return queue->descriptors + 2 * (size_t)index;
+}
+
 /* The first fault stays. Always false. */
 static inline bool virtqueue_set_fault(struct virtqueue *queue, enum virtqueue_fault fault)
 {

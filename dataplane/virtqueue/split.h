@@ -53,7 +53,6 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
                                          const bool writable, struct ring_chain *chains, bool *end)
 {
     struct guest_region region = virtqueue_region(queue);
-    const uint64_t *descriptors = queue->descriptors;
     const uint32_t size = queue->size;
     const uint16_t wanted_flags = writable ? VRING_DESC_F_WRITE : 0;
     uint16_t heads[VIRTQUEUE_BURST];
@@ -63,7 +62,7 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         count = ready;
     for (unsigned i = 0; i < count; i++) {
         heads[i] = split_head(queue, (uint16_t)(from + i));
-        prefetch(&descriptors[2 * (heads[i] & (size - 1))]);
+        prefetch(virtqueue_descriptor(queue, heads[i] & (size - 1)));
     }
     unsigned found = 0;
     for (; found < count; found++) {
@@ -71,8 +70,9 @@ static always_inline unsigned split_look(struct virtqueue *queue, uint16_t from,
         const uint16_t head = heads[found];
         if (unlikely(head >= size))
             break;
-        const uint64_t address = __atomic_load_n(&descriptors[2 * head], __ATOMIC_RELAXED);
-        const uint64_t word = __atomic_load_n(&descriptors[2 * head + 1], __ATOMIC_RELAXED);
+        const uint64_t *descriptor = virtqueue_descriptor(queue, head);
+        const uint64_t address = __atomic_load_n(&descriptor[0], __ATOMIC_RELAXED);
+        const uint64_t word = __atomic_load_n(&descriptor[1], __ATOMIC_RELAXED);
         const uint16_t flags =
             split_flags(word) & (VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE);
         if (flags != wanted_flags)

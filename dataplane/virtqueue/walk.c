@@ -115,9 +115,9 @@ static bool walk_split(struct virtqueue *queue, uint16_t at, bool writable, stru
             return virtqueue_set_fault(queue, VIRTQUEUE_FAULT_HEAD);
         if (++walk->descriptors > queue->size)
             return virtqueue_set_fault(queue, VIRTQUEUE_FAULT_LOOP);
-        const uint64_t address = __atomic_load_n(&queue->descriptors[2 * index], __ATOMIC_RELAXED);
-        const uint64_t word = __atomic_load_n(&queue->descriptors[2 * index + 1], __ATOMIC_RELAXED);
-        const struct descriptor descriptor = split_descriptor(address, word);
+        const uint64_t *words = virtqueue_descriptor(queue, index);
+        const struct descriptor descriptor = split_descriptor(__atomic_load_n(&words[0], __ATOMIC_RELAXED),
+                                                              __atomic_load_n(&words[1], __ATOMIC_RELAXED));
         if ((descriptor.flags & VRING_DESC_F_INDIRECT) != 0)
             return walk_table(queue, walk, &descriptor, writable);
         if (!add(queue, walk, &descriptor, writable))
@@ -138,7 +138,8 @@ static bool walk_packed(struct virtqueue *queue, struct ring_at at, bool writabl
             return virtqueue_set_fault(queue, VIRTQUEUE_FAULT_LOOP);
         walk->slots = (uint16_t)walk->descriptors;
         walk->id = packed_id(word); /* the last one's counts */
-        const uint64_t address = __atomic_load_n(&queue->descriptors[2 * at.position], __ATOMIC_RELAXED);
+        const uint64_t address =
+            __atomic_load_n(&virtqueue_descriptor(queue, at.position)[0], __ATOMIC_RELAXED);
         const struct descriptor descriptor = packed_descriptor(address, word);
         if ((descriptor.flags & VRING_DESC_F_INDIRECT) != 0)
             return walk_table(queue, walk, &descriptor, writable);

@@ -9,7 +9,7 @@ struct statistics_direction counters;
 
 uint8_t frame_byte(unsigned seed, size_t index)
 {
-    return (uint8_t)((index * 2654435761U + seed * 40503U + (index >> 8)) >> 3);
+    return (uint8_t)((index * 2654435761U + seed * UINT64_C(40503) + (index >> 8)) >> 3);
 }
 
 void make_frame(uint8_t *bytes, uint32_t length, unsigned seed)
@@ -33,7 +33,8 @@ void add_frame(struct driver *driver, const struct virtio_net_hdr_v1 *header, ui
     for (; at < header_length + length || count < layout_count; count++) {
         ck_assert_uint_lt(count, sizeof pieces / sizeof pieces[0]);
         const uint32_t left = header_length + length - at;
-        const uint32_t part = count < layout_count && layout[count] < left ? layout[count] : left;
+        const uint32_t part =
+            layout != NULL && count < layout_count && layout[count] < left ? layout[count] : left;
         pieces[count] = (struct piece){.address = driver_allocate(driver, part), .length = part};
         driver_write(driver, pieces[count].address, bytes + at, part);
         at += part;

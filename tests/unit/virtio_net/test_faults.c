@@ -31,8 +31,8 @@ static void descriptor(struct hostile *hostile, unsigned index, uint64_t address
 static void entry(const struct hostile *hostile, unsigned index, uint64_t address, uint32_t length, int flags,
                   unsigned link)
 {
-    driver_write_descriptor(&hostile->driver, GUEST_C + TABLE + 16 * index, address, length, (uint16_t)flags,
-                            (uint16_t)link);
+    driver_write_descriptor(&hostile->driver, GUEST_C + TABLE + UINT64_C(16) * index, address, length,
+                            (uint16_t)flags, (uint16_t)link);
 }
 
 static void head(struct hostile *hostile, unsigned index)

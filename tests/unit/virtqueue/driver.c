@@ -157,7 +157,9 @@ void driver_write_descriptor(const struct driver *driver, uint64_t at, uint64_t 
 {
     const struct vring_desc split = {.addr = address, .len = length, .flags = flags, .next = link};
     const struct vring_packed_desc packed = {.addr = address, .len = length, .id = link, .flags = flags};
-    driver_write(driver, at, driver->packed ? (const void *)&packed : (const void *)&split, sizeof split);
+    uint8_t bytes[sizeof split];
+    memcpy(bytes, driver->packed ? (const void *)&packed : (const void *)&split, sizeof bytes);
+    driver_write(driver, at, bytes, sizeof bytes);
 }
 
 void driver_set_descriptor(const struct driver *driver, unsigned index, uint64_t address, uint32_t length,
