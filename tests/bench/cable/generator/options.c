@@ -19,6 +19,8 @@ static const struct {
     {"--seconds", offsetof(struct options, seconds), 1, 3600, "how long (2)"},
     {"--cpu", offsetof(struct options, cpu), 0, CPU_ANY - 1, "run there"},
     {"--burst", offsetof(struct options, burst), 1, 1024, "frames between two looks at the other ring (64)"},
+    {"--frames", offsetof(struct options, frames), 1, RING_SIZE_MAX,
+     "on their way at most (as many as the ring holds)"},
     {"--queue-size", offsetof(struct options, queue_size), 2, RING_SIZE_MAX, "descriptors of a ring (1024)"},
     {"--receive-buffer", offsetof(struct options, receive_buffer), 1, 1 << 20,
      "bytes of a receive buffer, header included (what the frame needs, with --mergeable at most 4096)"},
@@ -93,8 +95,13 @@ static bool take_flag(struct options *options, const char *word)
 
 void options_read(int argc, char **argv, struct options *options)
 {
-    *options = (struct options){
-        .size = 64, .pieces = 1, .burst = 64, .queue_size = 1024, .cpu = CPU_ANY, .seconds = 2};
+    *options = (struct options){.size = 64,
+                                .pieces = 1,
+                                .burst = 64,
+                                .queue_size = 1024,
+                                .frames = RING_SIZE_MAX,
+                                .cpu = CPU_ANY,
+                                .seconds = 2};
     unsigned paths = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)

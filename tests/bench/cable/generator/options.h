@@ -13,6 +13,7 @@ struct options {
     const char *paths[2];
     uint32_t size;           /* of a frame, without its virtio header */
     uint32_t receive_buffer; /* with the header */
+    uint32_t frames;         /* on their way at most */
     uint32_t pieces, burst, queue_size, cpu, seconds;
     bool both, packed, mergeable, in_order, event_idx, indirect, tcp, huge_pages, check, memcpy;
 };

@@ -45,7 +45,7 @@ static void visit(const struct options *options, struct flow *flow)
 static void begin(const struct options *options, struct flow *flow)
 {
     struct ring *ring = &flow->from->transmit;
-    for (uint16_t chain = 0; chain < ring->chains; chain++) {
+    for (uint16_t chain = 0; chain < ring->chains && chain < options->frames; chain++) {
         uint8_t *bytes = frontend_sent(flow->from, chain);
         if (options->tcp)
             frame_fill_tcp(bytes, options->size);

@@ -1,0 +1,1 @@
+"""What our cable is measured against, from Debian's packages."""
