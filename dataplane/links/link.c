@@ -18,34 +18,61 @@ struct link {
 /* What a visit works on: too large for a stack frame, and needed by one visit of a thread at a time only. */
 static _Thread_local struct burst scratch;
 
+#define likely(condition) __builtin_expect((condition), 1)
+
 static struct link *link_of(struct worker_task *task)
 {
     return (struct link *)task;
 }
 
-/* The receiver took `taken` of `count` frames and has no buffer for the next one. Returns how many are done
- * with. */
-static unsigned handle_stall(struct link *link, unsigned side, unsigned pair, unsigned taken, unsigned count,
-                             int64_t now)
+/* The receiver has taken a frame, and then had no buffer for the next one: frames wait, with fresh patience.
+ */
+static void begin_stall(struct link *link, unsigned side, unsigned pair, int64_t now)
 {
+    const uint32_t bit = UINT32_C(1) << pair;
+    if ((link->stalled[side] & bit) == 0)
+        statistics_add(&link->slot->directions[side].stalls, 1);
+    link->stalled[side] |= bit;
+    link->starved[side] &= ~bit;
+    link->stalled_since[side][pair] = now;
+}
+
+static void end_stall(struct link *link, unsigned side, unsigned pair)
+{
+    const uint32_t bit = UINT32_C(1) << pair;
+    link->stalled[side] &= ~bit;
+    link->starved[side] &= ~bit;
+}
+
+/* The receiver has no buffer for the first frame. It waits for as long as patience allows; then it is
+ * dropped, and so is each one behind it that finds no buffer either (a smaller one may). Returns how many
+ * frames are done with. */
+static unsigned wait_or_drop(struct link *link, unsigned side, unsigned pair, int64_t now)
+{
+    struct end *to = link->ends[1 - side];
     struct statistics_direction *counters = &link->slot->directions[side];
     const uint32_t bit = UINT32_C(1) << pair;
-    if (taken > 0 || ((link->stalled[side] | link->starved[side]) & bit) == 0) {
-        if ((link->stalled[side] & bit) == 0)
-            statistics_add(&counters->stalls, 1);
-        link->stalled[side] |= bit;
-        link->starved[side] &= ~bit;
-        link->stalled_since[side][pair] = now;
-        return taken;
+    if (((link->stalled[side] | link->starved[side]) & bit) == 0) {
+        begin_stall(link, side, pair, now);
+        return 0;
     }
-    if ((link->stalled[side] & bit) != 0) {
-        if (now - link->stalled_since[side][pair] < link->patience_ns)
-            return 0;
-        link->stalled[side] &= ~bit;
-        link->starved[side] |= bit;
+    if ((link->stalled[side] & bit) != 0 && now - link->stalled_since[side][pair] < link->patience_ns)
+        return 0;
+    link->stalled[side] &= ~bit;
+    link->starved[side] |= bit;
+    unsigned done = 0;
+    unsigned taken = 0;
+    while (taken == 0 && done < scratch.count) {
+        statistics_add(&counters->dropped[STATISTICS_DROP_RECEIVER_FULL], 1);
+        done++;
+        if (done < scratch.count)
+            taken = to->operations->push(to, pair, &scratch, done, counters);
     }
-    statistics_add(&counters->dropped[STATISTICS_DROP_RECEIVER_FULL], count);
-    return count;
+    if (done + taken < scratch.count)
+        begin_stall(link, side, pair, now);
+    else if (taken > 0)
+        end_stall(link, side, pair);
+    return done + taken;
 }
 
 /* One burst of one pair of ends[side] to the other end. */
@@ -53,19 +80,19 @@ static bool move_pair(struct link *link, unsigned side, unsigned pair, int64_t n
 {
     struct end *from = link->ends[side];
     struct end *to = link->ends[1 - side];
-    const uint32_t bit = UINT32_C(1) << pair;
     const unsigned count = from->operations->pull(from, pair, &scratch);
     if (count == 0) {
-        link->stalled[side] &= ~bit; /* whatever waited is gone, with its sender */
+        /* whatever waited is gone, with its sender */
+        link->stalled[side] &= ~(UINT32_C(1) << pair);
         return false;
     }
     unsigned done = to->operations->push(to, pair, &scratch, 0, &link->slot->directions[side]);
-    if (__builtin_expect(done < count, 0)) {
-        done = handle_stall(link, side, pair, done, count, now);
-    } else {
-        link->stalled[side] &= ~bit;
-        link->starved[side] &= ~bit;
-    }
+    if (likely(done == count))
+        end_stall(link, side, pair);
+    else if (done > 0)
+        begin_stall(link, side, pair, now);
+    else
+        done = wait_or_drop(link, side, pair, now);
     if (done == 0)
         return false;
     from->operations->release(from, pair, done);

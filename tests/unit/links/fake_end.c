@@ -28,6 +28,8 @@ static unsigned push(struct end *end, unsigned pair, const struct burst *burst, 
     (void)pair;
     unsigned done = 0;
     for (unsigned i = from; i < burst->count && atomic_load(&fake->room) > 0; i++, done++) {
+        if (burst->frames[i].length != 0 && burst->frames[i].length == atomic_load(&fake->unwanted))
+            break;
         const unsigned at = atomic_load(&fake->received_count);
         ck_assert_uint_lt(at, FAKE_FRAMES);
         fake->received[at] = burst->frames[i].length;

@@ -20,6 +20,7 @@ struct fake_end {
     /* received, with the pair they came from, and how many more it has buffers for */
     uint32_t received[FAKE_FRAMES];
     atomic_uint received_count, room;
+    atomic_uint unwanted; /* the number of a frame that it never has a buffer for; 0: none */
     atomic_uint interrupts, destroyed;
 };
 

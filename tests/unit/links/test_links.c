@@ -162,6 +162,19 @@ START_TEST(test_a_receiver_that_never_refills_does_not_stop_the_sender_or_the_ot
 }
 END_TEST
 
+START_TEST(test_a_frame_that_never_fits_takes_no_other_along)
+{
+    atomic_store(&ends[1].unwanted, 7);
+    fake_end_refill(&ends[1], 1000);
+    fake_end_send(&ends[0], 0, 40);
+    wait_for_count(&ends[0].sent[0], 40, "what was taken from the first end");
+    ck_assert_uint_eq(atomic_load(&ends[1].received_count), 39);
+    ck_assert_uint_eq(dropped(0), 1);
+    for (unsigned i = 0; i < 39; i++)
+        ck_assert_uint_eq(ends[1].received[i], i < 7 ? i : i + 1);
+}
+END_TEST
+
 START_TEST(test_a_sender_that_leaves_while_its_frames_wait)
 {
     fake_end_send(&ends[0], 0, 10);
@@ -202,6 +215,7 @@ int main(void)
     tcase_add_test(tcase, test_every_pair_is_moved);
     tcase_add_test(tcase, test_frames_wait_for_a_receiver_that_is_slow);
     tcase_add_test(tcase, test_a_receiver_that_never_refills_does_not_stop_the_sender_or_the_other_way);
+    tcase_add_test(tcase, test_a_frame_that_never_fits_takes_no_other_along);
     tcase_add_test(tcase, test_a_sender_that_leaves_while_its_frames_wait);
     tcase_add_test(tcase, test_a_paused_link_moves_nothing);
     suite_add_tcase(suite, tcase);
