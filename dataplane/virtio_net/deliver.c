@@ -282,6 +282,22 @@ static enum delivery deliver_segmented(struct virtqueue *queue, const struct fra
     return drop(tally, result == TOO_SMALL ? STATISTICS_DROP_TOO_LARGE : STATISTICS_DROP_RECEIVER_FULL);
 }
 
+/* As it is; or cut, where the driver would take it whole but has only small buffers, which it may not merge.
+ */
+static enum delivery deliver_passed(struct virtqueue *queue, const struct frame *frame,
+                                    const struct iovec *segments, struct tally *tally)
+{
+    struct outgoing outgoing = {
+        .segments = segments, .segment_count = frame->segment_count, .length = frame->length};
+    offload_passed_header(frame, queue->features, &outgoing.header);
+    const enum gathering result = write_out(queue, &outgoing);
+    if (result == ENOUGH)
+        return count_frame(tally, frame);
+    if (result == TOO_SMALL && frame->header.gso_type != VIRTIO_NET_HDR_GSO_NONE)
+        return deliver_segmented(queue, frame, segments, tally);
+    return give_up(queue, result, tally);
+}
+
 enum delivery deliver(struct virtqueue *queue, const struct frame *frame, const struct iovec *segments,
                       struct tally *tally)
 {
@@ -292,12 +308,8 @@ enum delivery deliver(struct virtqueue *queue, const struct frame *frame, const 
         return deliver_checksummed(queue, frame, segments, tally);
     case OFFLOAD_SEGMENT:
         return deliver_segmented(queue, frame, segments, tally);
-    case OFFLOAD_PASS: {
-        struct outgoing outgoing = {
-            .segments = segments, .segment_count = frame->segment_count, .length = frame->length};
-        offload_passed_header(frame, queue->features, &outgoing.header);
-        return deliver_whole(queue, frame, &outgoing, tally);
-    }
+    case OFFLOAD_PASS:
+        return deliver_passed(queue, frame, segments, tally);
     default:
         return drop(tally, STATISTICS_DROP_MALFORMED);
     }
