@@ -8,7 +8,7 @@ import time
 import traceback
 
 from cases.lib import Ctx, Fail, Skip, fd_count
-from vufe import VhostError
+from vufe import Pace, VhostError
 
 
 def where(error, only=None):
@@ -99,6 +99,8 @@ def descriptors_back(backend, before):
 
 def run_case(case, backend, a, b, slow=1.0):
     """(verdict, detail, seconds).  A back-end that was started here is started again when it died."""
+    Pace.factor = slow
+
     def body(pipes):
         def restart():
             os.write(pipes[0], b"x")

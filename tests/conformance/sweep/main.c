@@ -84,7 +84,7 @@ static uint64_t number_of(uint32_t length, unsigned direction)
     return (uint64_t)length * 2 + direction;
 }
 
-static void send_window(struct frontend *from, const struct options *options, uint32_t first, unsigned count,
+static void send_window(struct frontend *from, const struct options *options, uint32_t first, uint16_t count,
                         unsigned direction)
 {
     uint32_t cuts[RING_PIECES_MAX];
@@ -166,7 +166,7 @@ static void sweep(struct frontend ends[2], const struct options *options)
 {
     for (uint32_t first = FRAME_LENGTH_MIN; first <= FRAME_LENGTH_MAX; first += WINDOW * options->step) {
         const uint32_t left = (FRAME_LENGTH_MAX - first) / options->step + 1;
-        const unsigned count = left < WINDOW ? left : WINDOW;
+        const uint16_t count = (uint16_t)(left < WINDOW ? left : WINDOW);
         for (unsigned direction = 0; direction < 2; direction++)
             send_window(&ends[direction], options, first, count, direction);
         for (unsigned direction = 0; direction < 2; direction++)

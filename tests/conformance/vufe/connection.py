@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-from vufe.numbers import (FL_NEED_REPLY, FL_REPLY, M, MSG_NAME, NOFD, P, VERSION, Closed, Nack, NoReply, Reply,
+from vufe.numbers import (FL_NEED_REPLY, FL_REPLY, M, MSG_NAME, NOFD, P, VERSION, Closed, Nack, NoReply, Pace, Reply,
                           VhostError)
 
 
@@ -136,7 +136,7 @@ class Connection:
         return buf
 
     def read_msg(self, timeout=None):
-        end = time.monotonic() + (self.timeout if timeout is None else timeout)
+        end = time.monotonic() + (self.timeout if timeout is None else timeout) * Pace.factor
         fds = []
         try:
             h = self._recv_exact(12, end, fds)

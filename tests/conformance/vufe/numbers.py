@@ -6,6 +6,11 @@ import struct
 PAGE = 4096
 
 
+class Pace:
+    """All waits of front-ends are multiplied by this, for back-ends that are slow by nature (sanitizers)."""
+    factor = 1.0
+
+
 class VhostError(Exception):
     pass
 

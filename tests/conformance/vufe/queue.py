@@ -4,7 +4,7 @@ import collections
 import os
 import select
 
-from vufe.numbers import F
+from vufe.numbers import F, Pace
 
 
 class Queue:
@@ -42,7 +42,7 @@ class Queue:
     def wait_call(self, timeout):
         p = select.poll()
         p.register(self.callfd, select.POLLIN)
-        return bool(p.poll(timeout * 1000))
+        return bool(p.poll(timeout * 1000 * Pace.factor))
 
     def kick(self, force=False):
         if force or self.need_kick():

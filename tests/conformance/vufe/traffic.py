@@ -3,7 +3,7 @@
 import collections
 import time
 
-from vufe.numbers import F, Hdr, Pkt, VhostError
+from vufe.numbers import F, Hdr, Pace, Pkt, VhostError
 
 
 class Traffic:
@@ -45,7 +45,7 @@ class Traffic:
         if pos < len(data):
             segs.append(data[pos:])
         need = 1 if indirect else len(segs)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * Pace.factor
         while (q.room if q.packed else len(q.free)) < need:
             if not self.reap(pair):
                 if time.monotonic() > end:
@@ -84,7 +84,7 @@ class Traffic:
 
     def tx_drain(self, timeout=1.0, pair=0):
         """Wait until every TX chain is used.  True if so."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * Pace.factor
         q = self.txq(pair)
         while q.tokens:
             if not self.reap(pair):
@@ -145,7 +145,7 @@ class Traffic:
         refill = self.autofill if refill is None else refill
         q = self.queues[2 * pair]
         dq = self._rx_done.setdefault(pair, collections.deque())
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * Pace.factor
         while not dq:
             if self.rx_scan(pair):
                 break
@@ -174,7 +174,7 @@ class Traffic:
             while n > len(used):
                 if not dq and not self.rx_scan(pair):
                     # A driver drops the frame here; give the device a moment, but note it.
-                    t = time.monotonic() + 0.3
+                    t = time.monotonic() + 0.3 * Pace.factor
                     late = False
                     while not self.rx_scan(pair):
                         late = True

@@ -22,13 +22,13 @@ static void setup(void)
     unsigned cpu = 0;
     while (!CPU_ISSET(cpu, &cpus))
         cpu++;
-    const struct worker_config config = {.cpu = cpu, .poll_ns = 20 * 1000, .pin = true};
+    const struct worker_config config = {.cpu = cpu, .poll_ns = INT64_C(20000), .pin = true};
     ck_assert_int_eq(worker_start(&config, &worker, NULL), 0);
     slot = aligned_alloc(128, sizeof *slot);
     ck_assert_ptr_nonnull(slot);
     memset(slot, 0, sizeof *slot);
     const struct link_config link_config = {
-        .worker = worker, .slot = slot, .patience_ns = PATIENCE_MS * 1000000};
+        .worker = worker, .slot = slot, .patience_ns = PATIENCE_MS * INT64_C(1000000)};
     ck_assert_int_eq(link_new(&link_config, &joined, NULL), 0);
     ends = calloc(2, sizeof *ends);
     ck_assert_ptr_nonnull(ends);

@@ -41,7 +41,7 @@ START_TEST(test_nothing_is_seen_before_the_flush)
     }
     struct chan_stats stats;
     chan_get_stats(pair.host, &stats);
-    ck_assert_uint_eq(stats.sent_messages, 500 * 12);
+    ck_assert_uint_eq(stats.sent_messages, UINT64_C(6000));
     ck_assert_uint_eq(stats.batches, 500);
     free_pair(&pair);
 }

@@ -70,7 +70,7 @@ static unsigned any_cpu(void)
 
 static struct worker *start_worker(void)
 {
-    const struct worker_config config = {.cpu = any_cpu(), .poll_ns = 50 * 1000, .pin = true};
+    const struct worker_config config = {.cpu = any_cpu(), .poll_ns = INT64_C(50000), .pin = true};
     struct worker *worker = NULL;
     struct error err = ERROR_INIT;
     ck_assert_msg(worker_start(&config, &worker, &err) == 0, "%s", err.detail);
@@ -227,7 +227,7 @@ START_TEST(test_a_deadline_wakes)
     struct worker *worker = start_worker();
     struct counter_task counter;
     init_task(&counter);
-    counter.sleep_for_ns = 200 * 1000;
+    counter.sleep_for_ns = INT64_C(200000);
     add(worker, &counter);
     wait_at_least(&counter.sleeps, 5, "the number of sleeps");
     ck_assert_int_ge(atomic_load(&counter.wakes), 4);
@@ -245,7 +245,7 @@ START_TEST(test_many_tasks_come_and_go)
     for (int i = 0; i < TASKS; i++) {
         init_task(&counters[i]);
         atomic_store(&counters[i].work, i);
-        counters[i].sleep_for_ns = i % 3 == 0 ? 100 * 1000 : 0;
+        counters[i].sleep_for_ns = i % 3 == 0 ? INT64_C(100000) : 0;
         add(worker, &counters[i]);
     }
     ck_assert_uint_eq(worker_task_count(worker), TASKS);

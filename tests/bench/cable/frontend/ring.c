@@ -45,7 +45,7 @@ int ring_open(struct ring *ring, struct guest *guest, const struct ring_shape *s
         shape->pieces == 0 || shape->pieces > RING_PIECES_MAX || shape->pieces > shape->size)
         return error_set(err, REASON_INVALID_FIELD, "a ring of %u with chains of %u is beyond this front-end",
                          shape->size, shape->pieces);
-    ring->chains = shape->indirect ? shape->size : shape->size / shape->pieces;
+    ring->chains = (uint16_t)(shape->indirect ? shape->size : shape->size / shape->pieces);
     if (take_parts(ring, guest, err) != 0)
         return -1;
     ring->described = calloc((size_t)shape->size * shape->pieces, sizeof *ring->described);
@@ -156,7 +156,7 @@ static bool wants_kick_packed(struct ring *ring)
 
 void ring_kick(struct ring *ring)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* published before the device's wish is looked at */
+    __sync_synchronize(); /* published before the device's wish is looked at */
     if (ring->shape.packed ? !wants_kick_packed(ring) : !wants_kick_split(ring))
         return;
     ring->kicks++;

@@ -28,7 +28,7 @@ struct ring_shape {
 
 struct ring {
     struct ring_shape shape;
-    unsigned chains;
+    uint16_t chains;
     uint16_t available, used; /* split: positions that run freely; packed: slots */
     uint16_t kicked;          /* split: `available` at the last kick */
     uint16_t since_kick;      /* packed: slots filled since */
@@ -83,7 +83,7 @@ static inline uint16_t ring_packed_flags(bool wrap)
 
 static inline void ring_give_packed(struct ring *ring, uint16_t chain)
 {
-    const struct vring_packed_desc *from = &ring->described[chain * ring->shape.pieces];
+    const struct vring_packed_desc *from = &ring->described[(size_t)chain * ring->shape.pieces];
     for (uint16_t i = 0; i < ring->described_count[chain]; i++) {
         struct vring_packed_desc *to = &ring->slots[ring->available];
         const uint16_t flags = (uint16_t)(from[i].flags | ring_packed_flags(ring->available_wrap));
