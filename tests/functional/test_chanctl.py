@@ -167,6 +167,7 @@ def test_pause_resume_renew(ctl, sandbox):
     assert ctl("sandbox", "renew", sandbox, "--lease", "2h", "-o", "json").json["owner"]["leaseSeconds"] == 7200
 
 
+@pytest.mark.patient
 def test_lists_of_many_pages(ctl):
     ctl("template", "put", "t")
     names = [f"sb-{number:04}" for number in range(1203)]
@@ -388,6 +389,7 @@ def test_a_daemon_that_is_killed_and_started_again(make_chand):
     assert chanctl(daemon.socket, "template", "ls", "-o", "id").out == "t\n"
 
 
+@pytest.mark.patient
 def test_an_ended_lease_shows(make_chand):
     daemon = make_chand("--collect-interval", "1", "--orphan-grace", "600").start()
     chanctl(daemon.socket, "template", "put", "t", "--ivshmem")

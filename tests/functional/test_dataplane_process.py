@@ -74,6 +74,7 @@ def test_a_cpu_that_may_not_be_used_is_named(tmp_path):
 
 # ---- cables of the command line ----
 
+@pytest.mark.patient
 def test_a_cable_without_control(make_dataplane):
     plane = make_dataplane(control=False)
     plane.options += [f"--cable={plane.path('a')},{plane.path('b')}", "--cable", f"{plane.path('c')},{plane.path('d')}"]

@@ -110,6 +110,7 @@ def test_copy_streams(region, start):
     assert err.decode() == end_of(sender)[1]
 
 
+@pytest.mark.patient
 def test_copy_says_so_when_the_sender_is_killed(region, start, tmp_path):
     receiver = start("chan-copy", *host(region, "--timeout", "2", "receive", str(tmp_path / "out")))
     sender = start("chan-copy", *guest(region, "send", "-"), stdin=subprocess.PIPE)

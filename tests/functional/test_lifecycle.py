@@ -163,6 +163,7 @@ def test_an_owner_that_ends_orphans_its_sandbox(make_chand, process):
     state.check(chand)
 
 
+@pytest.mark.patient
 def test_an_orphan_is_reclaimed_after_its_grace(make_chand, process):
     chand = make_chand(*QUICK_COLLECTOR).start()
     owner = process()
@@ -235,6 +236,7 @@ def test_an_owner_that_is_not_there_owns_nothing(chand, process):
     assert state.sandboxes(chand) == {}
 
 
+@pytest.mark.patient
 def test_an_owner_in_doubt_is_kept_and_reported(make_chand, process):
     """After its restart the daemon runs as an ordinary user with a /proc that hides the owner from it."""
     if os.geteuid() != 0:
@@ -263,6 +265,7 @@ def test_an_owner_in_doubt_is_kept_and_reported(make_chand, process):
 
 # ---- leases ----
 
+@pytest.mark.patient
 def test_a_lease_that_is_renewed_lasts(make_chand):
     chand = make_chand("--collect-interval", "1", "--orphan-grace", "3600").start()
     create(chand, owner={"leaseSeconds": 2})
@@ -280,6 +283,7 @@ def test_a_lease_that_is_renewed_lasts(make_chand):
     assert longer["owner"]["leaseSeconds"] == 600
 
 
+@pytest.mark.patient
 def test_a_lease_that_is_not_renewed_ends(make_chand):
     chand = make_chand(*QUICK_COLLECTOR).start()
     create(chand, owner={"leaseSeconds": 1})
@@ -287,6 +291,7 @@ def test_a_lease_that_is_not_renewed_ends(make_chand):
     state.check(chand)
 
 
+@pytest.mark.patient
 def test_renewal_saves_an_orphan(make_chand):
     chand = make_chand("--collect-interval", "1", "--orphan-grace", "3600").start()
     create(chand, owner={"leaseSeconds": 1})
@@ -299,6 +304,7 @@ def test_renewal_saves_an_orphan(make_chand):
     assert get(chand)["state"] == "running"
 
 
+@pytest.mark.patient
 def test_a_daemon_that_was_down_ends_no_lease(make_chand):
     chand = make_chand("--collect-interval", "1", "--orphan-grace", "0").start()
     create(chand, owner={"leaseSeconds": 60})
@@ -313,6 +319,7 @@ def test_a_daemon_that_was_down_ends_no_lease(make_chand):
 
 # ---- pause and resume ----
 
+@pytest.mark.patient
 def test_pause_keeps_file_and_bytes_when_the_owner_ends(make_chand, process):
     chand = make_chand(*QUICK_COLLECTOR).start()
     owner = process()
@@ -345,6 +352,7 @@ def test_pause_keeps_file_and_bytes_when_the_owner_ends(make_chand, process):
     state.check(chand)
 
 
+@pytest.mark.patient
 def test_pause_saves_an_orphan(make_chand, process):
     chand = make_chand("--collect-interval", "1", "--orphan-grace", "3600").start()
     owner = process()
@@ -425,6 +433,7 @@ def test_a_file_that_was_removed_or_replaced_is_reported(make_chand):
     assert (chand.shm / "ivshmem-replaced").read_text(encoding="ascii") == "a stranger's"
 
 
+@pytest.mark.patient
 def test_files_that_look_like_ours_are_reported_and_left(make_chand):
     chand = make_chand("--collect-interval", "1")
     strangers = ["ivshmem-unknown", ".chan-0123456789abcdef0123456789abcdef", "something-else"]

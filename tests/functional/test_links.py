@@ -286,6 +286,7 @@ def test_what_the_dataplane_lost_or_gained_meanwhile_is_settled_by_a_start(make_
         listens(chand, name)
 
 
+@pytest.mark.patient
 def test_hundreds_of_links_survive_restarts_of_both(make_chand):
     chand = make_chand().start()
     count = 200
@@ -307,6 +308,7 @@ def test_hundreds_of_links_survive_restarts_of_both(make_chand):
     assert samples(chand, "chan_links")['state="ready"'] == count
 
 
+@pytest.mark.patient
 def test_a_dataplane_that_stands_still_costs_a_bounded_time(chand):
     create(chand, "net")
     pid = dataplane(chand)["pid"]

@@ -169,6 +169,7 @@ class Watching:
         self.process.communicate()
 
 
+@pytest.mark.patient
 def test_watched_counters_have_rates_and_end_by_ctrl_c(ctl, link):
     with Watching(ctl.chand, "link", "stats", link, "--watch", "-o", "json") as watching:
         looks = [json.loads(watching.line()) for _ in range(3)]
@@ -206,6 +207,7 @@ def test_watching_ends_when_nobody_reads(ctl, link):
         watching.process.stdout = None
 
 
+@pytest.mark.patient
 def test_on_a_terminal_each_look_takes_the_place_of_the_one_before(ctl, link):
     run = subprocess.run(["script", "-qec", shlex.join(["timeout", "-s", "INT", "2", str(CHANCTL), "--socket",
                                                         str(ctl.chand.socket), "link", "stats", link, "--watch"]),

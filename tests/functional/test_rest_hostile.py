@@ -283,6 +283,7 @@ def drip(raw, data, seconds, pause=0.1):
     return time.monotonic() - begin
 
 
+@pytest.mark.patient
 @pytest.mark.parametrize("kind", ["first line", "headers", "body", "chunks", "pipeline"])
 def test_a_client_that_drips_is_cut(hasty, kind):
     begin = {"first line": b"GET /", "headers": b"GET /livez HTTP/1.1\r\nX-Padding: ",
@@ -295,6 +296,7 @@ def test_a_client_that_drips_is_cut(hasty, kind):
     is_well(hasty)
 
 
+@pytest.mark.patient
 def test_a_slow_but_steady_client_is_served(hasty):
     """The bound is for one request, not for the connection."""
     with Raw(hasty.socket) as raw:
@@ -304,6 +306,7 @@ def test_a_slow_but_steady_client_is_served(hasty):
             assert raw.answer().status == 200
 
 
+@pytest.mark.patient
 def test_a_client_that_does_not_read_is_cut(hasty):
     for i in range(60):
         hasty.put(f"/v1/templates/t{i}", {"annotations": {str(j): "x" * 4096 for j in range(30)}})
@@ -314,6 +317,7 @@ def test_a_client_that_does_not_read_is_cut(hasty):
     is_well(hasty)
 
 
+@pytest.mark.patient
 def test_a_client_that_reads_in_drips_is_cut(hasty):
     for i in range(60):
         hasty.put(f"/v1/templates/t{i}", {"annotations": {str(j): "x" * 4096 for j in range(30)}})
