@@ -1,4 +1,5 @@
-"""A frame of every length from 14 to 65,550 bytes, both ways at once, over layouts of descriptors and kinds of rings."""
+"""A frame of every length from 14 to 65,550 bytes, both ways at once, over layouts of descriptors and kinds of
+rings."""
 
 import itertools
 import os

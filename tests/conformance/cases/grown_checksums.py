@@ -33,14 +33,16 @@ def csum_complete_options(c):
 
 @case()
 def csum_udp_zero(c):
-    """A UDP checksum that comes out as 0 is sent as 0xffff (RFC 768), over IPv4 and IPv6; that of TCP is not changed."""
+    """A UDP checksum that comes out as 0 is sent as 0xffff (RFC 768), over IPv4 and IPv6; that of TCP is not
+    changed."""
     return csum_complete(c, [("IPv%d" % (6 if v6 else 4), dict(v6=v6, proto=UDP, payload=zero_sum_payload(v6, c.rng)))
                              for v6 in (False, True)])
 
 
 @case(limit=20)
 def csum_layouts(c):
-    """The bytes to sum, and the checksum itself, lie over descriptors of odd lengths, indirect or not, split or packed."""
+    """The bytes to sum, and the checksum itself, lie over descriptors of odd lengths, indirect or not, split or
+    packed."""
     for feats in (BASIC, BASIC | F.INDIRECT, BASIC | F.PACKED, BASIC | F.PACKED | F.INDIRECT):
         A, B = c.pair(feats | F.CSUM, BASIC)
         for indirect in (False, True)[:2 if feats & F.INDIRECT else 1]:
@@ -87,7 +89,8 @@ def csum_small_buffers(c):
 def csum_pass_all_kinds(c):
     """Every kind of packet with a partial checksum, to a guest with GUEST_CSUM: passed as it is, or completed."""
     A, B = c.pair(BASIC | F.CSUM, BASIC | F.GUEST_CSUM)
-    for kw in (dict(v6=True), dict(vlan=(5,)), dict(v6=True, vlan=(5, 6), tpid=0x88A8), dict(v6=True, ext=(("dst", 8),)),
+    for kw in (dict(v6=True), dict(vlan=(5,)), dict(v6=True, vlan=(5, 6), tpid=0x88A8),
+               dict(v6=True, ext=(("dst", 8),)),
                dict(ipopts=b"\1" * 12)):
         for proto in (TCP, UDP):
             b = build(proto=proto, payload=c.rng.randbytes(321), partial=True, **kw)
@@ -147,14 +150,15 @@ def header_flags_filtered(c):
 
 @case(limit=15)
 def csum_header_flipped(c):
-    """The guest flips csum_start, csum_offset, flags and gso_type of a header while it is read (CVE-2024-11614: read once):
-    whatever comes out, nothing asks for a checksum outside of its frame, and the process lives."""
+    """The guest flips csum_start, csum_offset, flags and gso_type of a header while it is read (CVE-2024-11614: read
+    once): whatever comes out, nothing asks for a checksum outside of its frame, and the process lives."""
     A, B = c.pair(BASIC | F.CSUM | F.HOST_TSO4, BASIC | F.GUEST_CSUM | F.GUEST_TSO4)
     data = bytearray(12 + 300)
     slots = [A.mem.alloc(512) for _ in range(32)]
 
     def flip():
-        values = [Hdr(flags=1, csum_start=20, csum_offset=6).pack(), Hdr(flags=1, csum_start=0xFFFF, csum_offset=0xFFFF).pack(),
+        values = [Hdr(flags=1, csum_start=20, csum_offset=6).pack(),
+                  Hdr(flags=1, csum_start=0xFFFF, csum_offset=0xFFFF).pack(),
                   Hdr(flags=1, gso_type=1, gso_size=100, csum_start=34, csum_offset=16, hdr_len=54).pack(), bytes(12)]
         end = time.monotonic() + 2.5
         while time.monotonic() < end:

@@ -4,8 +4,8 @@ from cases.impl import *          # noqa: F401,F403
 
 
 def faults(c, build, feats=BASIC, **kw):
-    """build(A) breaks A's TX ring.  Its error descriptor is signalled, the peer goes on, and the same connection works again
-    once the ring is set up anew."""
+    """build(A) breaks A's TX ring. Its error descriptor is signalled, the peer goes on, and the same connection works
+    again once the ring is set up anew."""
     B = c.good_peer()
     A = c.fe("a", feats, **kw)
     c.both(A, B, 4)
@@ -73,9 +73,9 @@ def fault_packed(c):
 
 @case(limit=20)
 def indirect_lengths(c):
-    """Indirect tables of 0, 8, 15 and 17 bytes, with more entries than the ring, with a loop, with a next beyond the table:
-    dropped or ring stopped; nothing of them comes out.  One that claims 2^32 - 16 bytes but ends with its first entry may be
-    served: what it names is the guest's own."""
+    """Indirect tables of 0, 8, 15 and 17 bytes, with more entries than the ring, with a loop, with a next beyond the
+    table: dropped or ring stopped; nothing of them comes out. One that claims 2^32 - 16 bytes but ends with its first
+    entry may be served: what it names is the guest's own."""
     def table(A, entries, length=None):
         tab = A.mem.alloc(16 * max(1, len(entries)) + 32)
         A.mem.write(tab, b"".join(struct.pack("=QIHH", a, n, fl, nxt) for a, n, fl, nxt in entries))
@@ -92,8 +92,8 @@ def indirect_lengths(c):
 
 @case()
 def indirect_packed_lies(c):
-    """The same on packed rings: lengths that are no multiple of 16, and none; with more entries than the ring nothing but
-    what they name may come out."""
+    """The same on packed rings: lengths that are no multiple of 16, and none; with more entries than the ring nothing
+    but what they name may come out."""
     def broken(A, n, entries):
         q = A.txq()
         tab = A.mem.alloc(16 * entries + 32)
@@ -105,15 +105,16 @@ def indirect_packed_lies(c):
         q.kick(force=True)
         return [((bytes(12) + b"\x77" * 8) * entries)[12:]] if entries == 300 else []
     for n, entries in ((0, 1), (8, 1), (17, 2), (0xFFFFFFF0, 1), (16 * 300, 300)):
-        c.raw_chain_case(lambda A, n=n, e=entries: broken(A, n, e), BASIC | F.INDIRECT | F.PACKED, size=64, rx=[2048] * 20)
+        c.raw_chain_case(lambda A, n=n, e=entries: broken(A, n, e), BASIC | F.INDIRECT | F.PACKED, size=64,
+                         rx=[2048] * 20)
 
 
 # ================================================================ receive rings
 
 @case(limit=20)
 def rx_packed_hostile(c):
-    """Packed RX rings with readable descriptors, addresses outside, lengths of 0 and 2^32 - 1, chains without an end, ids out
-    of range: no stray write, the peer unharmed."""
+    """Packed RX rings with readable descriptors, addresses outside, lengths of 0 and 2^32 - 1, chains without an end,
+    ids out of range: no stray write, the peer unharmed."""
     def post(kind):
         def run(A):
             can = canary(A, 8192)
@@ -198,9 +199,9 @@ def rx_never_refilled_index(c):
 
 @case(limit=20)
 def flip_descriptors(c):
-    """A guest changes lengths, addresses, flags and next of TX and RX descriptors all the time, on split rings, packed rings
-    and in indirect tables (CVE-2020-14374 to 14378: read once, used from the copy).  The process lives; the peer gets
-    nothing that is not the sender's memory, and nobody else notices."""
+    """A guest changes lengths, addresses, flags and next of TX and RX descriptors all the time, on split rings,
+    packed rings and in indirect tables (CVE-2020-14374 to 14378: read once, used from the copy). The process lives;
+    the peer gets nothing that is not the sender's memory, and nobody else notices."""
     for feats in (BASIC, BASIC | F.PACKED, BASIC | F.INDIRECT):
         B = c.good_peer()
 
@@ -210,7 +211,8 @@ def flip_descriptors(c):
             a = A.mem.alloc(4096)
             tab, n = q.indirect_table([(a, 100, 0), (a + 100, 1000, 0)])
             places = [x.desc + 16 * i for x in (q, r) for i in range(8)] + [tab, tab + 16]
-            values = [struct.pack("=QI", a, 100), struct.pack("=QI", a, 0xFFFFFFFF), struct.pack("=QI", 0xDEAD00000000, 64),
+            values = [struct.pack("=QI", a, 100), struct.pack("=QI", a, 0xFFFFFFFF),
+                      struct.pack("=QI", 0xDEAD00000000, 64),
                       struct.pack("=QI", A.mem.regions[0].end - 10, 4096), struct.pack("=QI", a, 0)]
 
             def flip():
@@ -290,8 +292,8 @@ def kicks_without_work(c):
 
 @case(limit=15)
 def descriptors_odd_calls(c):
-    """CALL and ERR with pipes, sockets, files and read-only descriptors: refused, or served; nobody blocks and no signal
-    ends the process (a pipe without a reader)."""
+    """CALL and ERR with pipes, sockets, files and read-only descriptors: refused, or served; nobody blocks and no
+    signal ends the process (a pipe without a reader)."""
     r, w = os.pipe()
     r2, w2 = os.pipe()
     os.close(r2)
@@ -326,8 +328,8 @@ def descriptors_odd_calls(c):
 
 @case(limit=20)
 def hostile_beside_good(c):
-    """While one end breaks its rings, reconnects and breaks them again without pause, the other end's socket answers within
-    a second, and its frames are consumed all the time."""
+    """While one end breaks its rings, reconnects and breaks them again without pause, the other end's socket answers
+    within a second, and its frames are consumed all the time."""
     B = c.good_peer()
     end = time.monotonic() + 3.0
     count = 0

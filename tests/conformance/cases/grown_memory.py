@@ -17,8 +17,8 @@ def table(*regions, count=None):
 
 @case(limit=20, fds=True)
 def memtable_lies(c):
-    """SET_MEM_TABLE with no region, a size of 0, addresses and offsets that wrap, regions that overlap, a file that is too
-    short, a count beyond its bytes (CVE-2018-1059): refused or closed."""
+    """SET_MEM_TABLE with no region, a size of 0, addresses and offsets that wrap, regions that overlap, a file that
+    is too short, a count beyond its bytes (CVE-2018-1059): refused or closed."""
     u = 0x7E0000000000
     mib = 1 << 20
     base = Region(0, 64 * mib)
@@ -44,12 +44,13 @@ def memtable_lies(c):
 
 @case(fds=True)
 def memtable_odd_files(c):
-    """Guest memory from a pipe, a socket, a directory, /dev/zero and a read-only descriptor: refused, or served without
-    harm; no descriptor is kept."""
+    """Guest memory from a pipe, a socket, a directory, /dev/zero and a read-only descriptor: refused, or served
+    without harm; no descriptor is kept."""
     r, w = os.pipe()
     a, b = socket.socketpair()
     files = {"pipe": r, "socket": a.fileno(), "directory": os.open("/tmp", os.O_RDONLY | os.O_CLOEXEC),
-             "null": os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC), "zero": os.open("/dev/zero", os.O_RDWR | os.O_CLOEXEC),
+             "null": os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC), "zero": os.open("/dev/zero",
+                                                                                     os.O_RDWR | os.O_CLOEXEC),
              "eventfd": os.eventfd(0, os.EFD_CLOEXEC)}
     pl = table(wire(0, 1 << 20, 0x7E0000000000, 0))
     try:
@@ -84,8 +85,8 @@ def memtable_many_regions(c):
 
 @case()
 def memtable_exchanged(c):
-    """The same table with other files behind it, under the same addresses and without new ring addresses (trap 8: translate
-    again): from the acknowledgement on the new files are used, and the old ones no longer written."""
+    """The same table with other files behind it, under the same addresses and without new ring addresses, which are
+    translated again: from the acknowledgement on the new files are used, and the old ones no longer written."""
     A, B = c.pair()
     for i in range(4):
         c.both(A, B, 12, "round %d: " % i)
@@ -102,8 +103,8 @@ def memtable_exchanged(c):
 
 @case()
 def memtable_without_rings(c):
-    """A table that no longer has the rings of a running device: that end stops, the peer and the next front-end do not
-    notice."""
+    """A table that no longer has the rings of a running device: that end stops, the peer and the next front-end do
+    not notice."""
     def run(A):
         other = Region(0x900000000, 1 << 20)
         A.keep = other
@@ -135,8 +136,8 @@ def memtable_without_buffers(c):
 
 @case(limit=20, fds=True)
 def memreg_lies(c):
-    """ADD_MEM_REG with sizes, addresses and files that lie, of a region that is there in part; REM_MEM_REG of what is not
-    there, or not so: refused or closed."""
+    """ADD_MEM_REG with sizes, addresses and files that lie, of a region that is there in part; REM_MEM_REG of what is
+    not there, or not so: refused or closed."""
     u = 0x7F0000000000
     proto = PLAIN_P | P.MEM_SLOTS
     mib = 1 << 20
@@ -150,13 +151,15 @@ def memreg_lies(c):
     msgs += [("no descriptor", M.ADD_MEM_REG, bytes(8) + wire(1 << 40, mib, u, 0), (), {}),
              ("two descriptors", M.ADD_MEM_REG, bytes(8) + wire(1 << 40, mib, u, 0), lambda A: one(A) * 2, {}),
              ("REM unknown", M.REM_MEM_REG, bytes(8) + wire(1 << 40, mib, u, 0), (), {}),
-             ("REM part", M.REM_MEM_REG, lambda A: bytes(8) + wire(A.mem.regions[0].gpa, mib, A.mem.regions[0].uaddr, 0), (), {})]
+             ("REM part", M.REM_MEM_REG,
+              lambda A: bytes(8) + wire(A.mem.regions[0].gpa, mib, A.mem.regions[0].uaddr, 0), (), {})]
     return dubious(c, msgs, proto=proto)
 
 
 @case(limit=20, fds=True)
 def memreg_until_full(c):
-    """GET_MAX_MEM_SLOTS regions can be added, one more is refused; after removing some, others fit; frames flow meanwhile."""
+    """GET_MAX_MEM_SLOTS regions can be added, one more is refused; after removing some, others fit; frames flow
+    meanwhile."""
     proto = PLAIN_P | P.MEM_SLOTS
     A, B = c.pair(ka={"proto": proto})
     most = A.u64(M.GET_MAX_MEM_SLOTS)
@@ -178,8 +181,8 @@ def memreg_until_full(c):
 
 @case()
 def memreg_remove_in_use(c):
-    """REM_MEM_REG of the region that holds running rings: that end stops or refuses; nothing of it is touched afterwards,
-    and nobody else notices."""
+    """REM_MEM_REG of the region that holds running rings: that end stops or refuses; nothing of it is touched
+    afterwards, and nobody else notices."""
     B = c.good_peer()
 
     def run(A):
@@ -196,8 +199,8 @@ def memreg_remove_in_use(c):
 
 @case(limit=20)
 def regions_crossing_everything(c):
-    """Frames and buffers that straddle two adjacent regions at every kind of place: header, payload, both ways, split and
-    packed rings."""
+    """Frames and buffers that straddle two adjacent regions at every kind of place: header, payload, both ways, split
+    and packed rings."""
     for feats in (BASIC, BASIC | F.PACKED):
         A = c.fe("a", feats, mem=spread_memory(3, unaligned=False, contiguous=(1, 2)), rx=[])
         B = c.fe("b", feats)
@@ -209,8 +212,8 @@ def regions_crossing_everything(c):
 
 @case()
 def regions_ring_crossing(c):
-    """The descriptor table, the available and the used ring straddle two adjacent regions: works or is refused, and touches
-    nothing else."""
+    """The descriptor table, the available and the used ring straddle two adjacent regions: works or is refused, and
+    touches nothing else."""
     def run(A):
         q = A.txq()
         border = A.mem.regions[1].gpa
@@ -291,7 +294,8 @@ def buffers_unaligned(c):
 
 @case()
 def ring_unaligned(c):
-    """Ring parts at addresses that break the alignment of the specification (16, 2, 4): refused, or served; no crash."""
+    """Ring parts at addresses that break the alignment of the specification (16, 2, 4): refused, or served; no
+    crash."""
     notes = []
     for part in ("desc", "avail", "used"):
         for shift in (1, 2, 8):
@@ -371,8 +375,8 @@ def truncate_indirect_table(c):
 
 @case(limit=15)
 def truncate_and_grow(c):
-    """A file shrinks and grows again, many times, under traffic: the pages that vanished are zeros, or the end is dropped;
-    nobody else notices."""
+    """A file shrinks and grows again, many times, under traffic: the pages that vanished are zeros, or the end is
+    dropped; nobody else notices."""
     B = c.good_peer()
     mem = GuestMemory([Region(0x100000, 8 << 20), Region(0x40000000, 4 << 20)])
 

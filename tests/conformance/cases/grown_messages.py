@@ -1,4 +1,5 @@
-"""Cases about messages: what was not offered, when an answer is due, pieces of messages, descriptors that are spent."""
+"""Cases about messages: what was not offered, when an answer is due, pieces of messages, descriptors that are
+spent."""
 
 import resource
 
@@ -9,21 +10,23 @@ from cases.impl import *          # noqa: F401,F403
 
 @case(limit=20, single=True)
 def msg_not_offered(c):
-    """Messages of protocol features that are not offered (CONFIG, CROSS_ENDIAN, postcopy, in-band kicks, crypto, shared
-    memory): refused, never acknowledged with 0."""
+    """Messages of protocol features that are not offered (CONFIG, CROSS_ENDIAN, postcopy, in-band kicks, crypto,
+    shared memory): refused, never acknowledged with 0."""
     u64 = struct.pack("=Q", 0)
     msgs = [("SET_CONFIG", M.SET_CONFIG, struct.pack("=III", 0, 8, 0) + bytes(8), (), {}),
             ("SET_VRING_ENDIAN", M.SET_VRING_ENDIAN, struct.pack("=II", 0, 1), (), {}),
             ("POSTCOPY_LISTEN", M.POSTCOPY_LISTEN, b"", (), {}), ("POSTCOPY_END", M.POSTCOPY_END, b"", (), {}),
             ("VRING_KICK", M.VRING_KICK, struct.pack("=II", 0, 0), (), {}),
             ("CREATE_CRYPTO_SESSION", 26, bytes(64), (), {}), ("CLOSE_CRYPTO_SESSION", 27, u64, (), {}),
-            ("GPU_SET_SOCKET", 33, b"", lambda A: [A.mem.regions[0].fd], {}), ("GET_SHARED_OBJECT", 41, bytes(16), (), {})]
+            ("GPU_SET_SOCKET", 33, b"", lambda A: [A.mem.regions[0].fd], {}), ("GET_SHARED_OBJECT", 41, bytes(16),
+                                                                               (), {})]
     return dubious(c, msgs, want=("nack", "closed", "reply0"))
 
 
 @case(single=True)
 def ack_without_get(c):
-    """need_reply is honoured although GET_PROTOCOL_FEATURES was never sent (trap 7), for good and for bad requests."""
+    """need_reply is honoured although GET_PROTOCOL_FEATURES was never sent, for good and for bad
+    requests."""
     with c.open("a") as A:
         A.set_proto(P.REPLY_ACK)
         check(A.outcome(M.SET_OWNER) == "ok", "SET_OWNER with need_reply is not acknowledged")
@@ -34,8 +37,8 @@ def ack_without_get(c):
 
 @case(limit=20, single=True)
 def answers_are_single(c):
-    """A message with an answer of its own gets exactly one, with need_reply or without; one without gets an acknowledgement
-    only where need_reply is set (trap 7)."""
+    """A message with an answer of its own gets exactly one, with need_reply or without; one without gets an
+    acknowledgement only where need_reply is set."""
     with c.open("a") as A:
         A.bring_up(rx=[2048] * 8, size=64, proto=PLAIN_P | P.STATUS | P.MEM_SLOTS)
         for need in (False, True):
@@ -50,7 +53,8 @@ def answers_are_single(c):
             check(A.u64(M.GET_FEATURES) == A.offered, "a message without need_reply was answered")
             A.send_msg(M.SET_VRING_ENABLE, struct.pack("=II", 0, 1), need_reply=True)
             r = A.read_msg()
-            check((r.req, r.payload) == (M.SET_VRING_ENABLE, bytes(8)) and r.flags & 7 == 5, "acknowledged by %r" % (r,))
+            check((r.req, r.payload) == (M.SET_VRING_ENABLE, bytes(8)) and r.flags & 7 == 5,
+                  "acknowledged by %r" % (r,))
             try:
                 raise Fail("something more came: %r" % (A.read_msg(0.1),))
             except NoReply:
@@ -59,7 +63,8 @@ def answers_are_single(c):
 
 @case(single=True)
 def iotlb_is_answered(c):
-    """IOTLB_MSG always gets an answer (trap 10), although IOMMU_PLATFORM is not offered; or the connection is closed."""
+    """IOTLB_MSG always gets an answer, although IOMMU_PLATFORM is not offered; or the connection is
+    closed."""
     with c.open("a") as A:
         A.bring_up(rx=[2048] * 8, size=64)
         A.send_msg(M.IOTLB_MSG, struct.pack("=QQQBB", 0, 4096, 0, 3, 2) + bytes(6), need_reply=True)
@@ -71,9 +76,11 @@ def iotlb_is_answered(c):
 
 @case(limit=25, single=True)
 def msg_wrong_sizes(c):
-    """Every message of a fixed size with one byte less, one more, and none: refused or closed, the next one unharmed."""
+    """Every message of a fixed size with one byte less, one more, and none: refused or closed, the next one
+    unharmed."""
     sizes = {M.SET_FEATURES: 8, M.SET_LOG_BASE: 16, M.SET_VRING_NUM: 8, M.SET_VRING_ADDR: 40, M.SET_VRING_BASE: 8,
-             M.GET_VRING_BASE: 8, M.SET_VRING_KICK: 8, M.SET_VRING_CALL: 8, M.SET_VRING_ERR: 8, M.SET_PROTOCOL_FEATURES: 8,
+             M.GET_VRING_BASE: 8, M.SET_VRING_KICK: 8, M.SET_VRING_CALL: 8, M.SET_VRING_ERR: 8,
+             M.SET_PROTOCOL_FEATURES: 8,
              M.SET_VRING_ENABLE: 8, M.SEND_RARP: 8, M.NET_SET_MTU: 8, M.ADD_MEM_REG: 40, M.REM_MEM_REG: 40,
              M.SET_STATUS: 8, M.SET_DEVICE_STATE_FD: 8}
     return dubious(c, [("%s with %d bytes" % (req, n), req, bytes(n), (), {}) for req, size in sizes.items()
@@ -82,8 +89,8 @@ def msg_wrong_sizes(c):
 
 @case(single=True)
 def msg_wrong_versions(c):
-    """Headers with version 0, 2 and 3, and a reply flag on a request: closed or refused, never taken for good and never
-    answered twice."""
+    """Headers with version 0, 2 and 3, and a reply flag on a request: closed or refused, never taken for good and
+    never answered twice."""
     B = c.good_peer()
     for flags in (0, 2, 3, 0x100, 0xFFFFFFFF, 5):
         A = c.open("a")
@@ -108,7 +115,8 @@ def enable_odd_values(c):
 
 @case(limit=30)
 def msg_cut_anywhere(c):
-    """A negotiation in which every message is cut in two, at each place in turn; descriptors come with the first byte."""
+    """A negotiation in which every message is cut in two, at each place in turn; descriptors come with the first
+    byte."""
     for cut in (1, 4, 8, 11, 12, 13, 16, 20, 30, 51):
         A = c.open("a", cls=SlowFE)
         A.pieces, A.pause = [cut], 0.0005
@@ -176,8 +184,8 @@ def msg_descriptors_of_two_messages(c):
 
 @case(limit=20, fds=True)
 def descriptors_replaced(c):
-    """SET_VRING_CALL, ERR, KICK, SET_LOG_BASE, SET_LOG_FD, SET_BACKEND_REQ_FD and SET_MEM_TABLE a hundred times on one
-    connection: the old ones are closed (CVE-2019-14818, CVE-2020-10726)."""
+    """SET_VRING_CALL, ERR, KICK, SET_LOG_BASE, SET_LOG_FD, SET_BACKEND_REQ_FD and SET_MEM_TABLE a hundred times on
+    one connection: the old ones are closed (CVE-2019-14818, CVE-2020-10726)."""
     c.need_pid()
     A, B = c.pair(proto=PLAIN_P | P.LOG_SHMFD | P.BACKEND_REQ)
     lg = Log(A.mem.max_gpa())
@@ -199,15 +207,18 @@ def descriptors_replaced(c):
 
 @case(limit=20, fds=True)
 def descriptors_surplus(c):
-    """One descriptor on each message that has none, two on each that has one (CVE-2022-0669): closed or refused, none kept."""
+    """One descriptor on each message that has none, two on each that has one (CVE-2022-0669): closed or refused, none
+    kept."""
     fd = os.eventfd(0, os.EFD_CLOEXEC)
-    none = [(M.SET_FEATURES, struct.pack("=Q", BASIC)), (M.SET_OWNER, b""), (M.SET_VRING_NUM, struct.pack("=II", 0, 64)),
+    none = [(M.SET_FEATURES, struct.pack("=Q", BASIC)), (M.SET_OWNER, b""),
+            (M.SET_VRING_NUM, struct.pack("=II", 0, 64)),
             (M.SET_VRING_ENABLE, struct.pack("=II", 0, 1)), (M.SET_VRING_BASE, struct.pack("=II", 0, 0)),
             (M.SET_PROTOCOL_FEATURES, struct.pack("=Q", PLAIN_P)), (M.NET_SET_MTU, struct.pack("=Q", 1500)),
             (M.SEND_RARP, bytes(8)), (M.SET_STATUS, bytes(8))]
     one = [(M.SET_VRING_CALL, struct.pack("=Q", 0)), (M.SET_VRING_KICK, struct.pack("=Q", 0)),
            (M.SET_VRING_ERR, struct.pack("=Q", 0)), (M.SET_LOG_FD, b""), (M.SET_BACKEND_REQ_FD, b"")]
-    msgs = [("surplus on %s" % r, r, pl, [fd], {}) for r, pl in none] + [("two on %s" % r, r, pl, [fd, fd], {}) for r, pl in one]
+    msgs = [("surplus on %s" % r, r, pl, [fd], {}) for r,
+            pl in none] + [("two on %s" % r, r, pl, [fd, fd], {}) for r, pl in one]
     msgs += [("none on %s" % r, r, pl, (), {}) for r, pl in one]
     try:
         return dubious(c, msgs * 3, want=("nack", "closed", "ok"))
@@ -217,8 +228,8 @@ def descriptors_surplus(c):
 
 @case(limit=25, fds=True)
 def descriptors_run_out(c):
-    """The process may open no further descriptor (EMFILE): clients are turned away or wait, established pairs go on, messages
-    with descriptors do no harm; when there are some again, a fresh client gets in."""
+    """The process may open no further descriptor (EMFILE): clients are turned away or wait, established pairs go on,
+    messages with descriptors do no harm; when there are some again, a fresh client gets in."""
     c.need_pid()
     A, B = c.pair()
     soft, hard = resource.prlimit(c.pid, resource.RLIMIT_NOFILE)
@@ -253,8 +264,9 @@ def descriptors_run_out(c):
 
 @case(limit=20, fds=True)
 def second_client_busy(c):
-    """A second client sends whole negotiations, with memory, descriptors and frames, at a taken socket: it is turned away,
-    or waits for its turn; the pair that is there keeps every frame, and no frame of the second one comes out."""
+    """A second client sends whole negotiations, with memory, descriptors and frames, at a taken socket: it is turned
+    away, or waits for its turn; the pair that is there keeps every frame, and no frame of the second one comes
+    out."""
     A, B = c.pair()
     alien = c.frames(4)
     for i in range(20):
@@ -273,8 +285,8 @@ def second_client_busy(c):
 
 @case(limit=20)
 def third_client(c):
-    """Several clients beyond the first at one socket, some of which do not move: the first keeps its frames, and one gets in
-    when all are gone."""
+    """Several clients beyond the first at one socket, some of which do not move: the first keeps its frames, and one
+    gets in when all are gone."""
     A, B = c.pair()
     others = []
     for i in range(12):
@@ -303,8 +315,8 @@ def connect(s, path, limit=2.0):
 
 @case(limit=25, fds=True)
 def connection_storm(c):
-    """500 connections that come and go at once, with a byte, a message or nothing, while the peers exchange frames on the
-    other socket's side; afterwards a client gets in at once."""
+    """500 connections that come and go at once, with a byte, a message or nothing, while the peers exchange frames on
+    the other socket's side; afterwards a client gets in at once."""
     B = c.fe("b")
     for i in range(500):
         s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -327,7 +339,8 @@ def connection_storm(c):
 
 @case(limit=15)
 def half_closed(c):
-    """A front-end that shuts down one direction of its socket: the connection ends, or goes on; the next one gets in."""
+    """A front-end that shuts down one direction of its socket: the connection ends, or goes on; the next one gets
+    in."""
     for how in (socket.SHUT_WR, socket.SHUT_RD):
         B = c.fe("b")
         A = c.fe("a")

@@ -1,4 +1,5 @@
-"""Cases about a guest that moves from one front-end to another at the same socket, as in a live migration within a host."""
+"""Cases about a guest that moves from one front-end to another at the same socket, as in a live migration within a
+host."""
 
 from cases.impl import *          # noqa: F401,F403
 
@@ -19,8 +20,8 @@ def status_zero_then_base(c):
 
 @case(fds=True)
 def second_client_takes_over(c):
-    """A second front-end negotiates while the first one's rings run; it is served as soon as they have stopped, or as the
-    first has left, and not before. Then a third takes its turn, many times over."""
+    """A second front-end negotiates while the first one's rings run; it is served as soon as they have stopped, or as
+    the first has left, and not before. Then a third takes its turn, many times over."""
     old, B = c.pair()
     c.both(old, B, 8, "the first: ")
     for turn in range(6):
@@ -44,7 +45,8 @@ def second_client_takes_over(c):
 
 @case()
 def take_over_given_back(c):
-    """A migration that fails: the second front-end's rings ran, then it leaves, and the first goes on where it was."""
+    """A migration that fails: the second front-end's rings ran, then it leaves, and the first goes on where it
+    was."""
     old, B = c.pair()
     c.both(old, B, 8)
     new = c.open("a")

@@ -31,8 +31,8 @@ def mq_different_counts(c):
 
 @case(limit=20)
 def mq_pairs_enabled_later(c):
-    """A guest starts with one of four pairs enabled, enables more, and disables them again (ethtool -L): frames of every
-    enabled pair arrive in enabled rings."""
+    """A guest starts with one of four pairs enabled, enables more, and disables them again (ethtool -L): frames of
+    every enabled pair arrive in enabled rings."""
     A = c.fe("a", BASIC | F.MQ, pairs=4, enable=[0, 1])
     B = c.fe("b", BASIC | F.MQ, pairs=4, enable=[0, 1])
     for n in (1, 2, 4, 3, 1, 4):
@@ -79,8 +79,8 @@ def mq_one_pair_stopped(c):
 
 @case()
 def mq_fault_in_one_ring(c):
-    """One TX ring of two breaks (its guest names a head beyond the ring): the peer is not disturbed, and a new connection
-    has both pairs."""
+    """One TX ring of two breaks (its guest names a head beyond the ring): the peer is not disturbed, and a new
+    connection has both pairs."""
     B = c.fe("b", BASIC | F.MQ, pairs=2)
 
     def run(A):
@@ -116,7 +116,8 @@ def in_order_mergeable(c):
 
 @case()
 def rarp_many(c):
-    """SEND_RARP of several addresses, also while the peer is absent (no crash) and while frames flow: each comes out."""
+    """SEND_RARP of several addresses, also while the peer is absent (no crash) and while frames flow: each comes
+    out."""
     A = c.fe("a", proto=PLAIN_P | P.RARP)
     for i in range(20):
         A.tell(M.SEND_RARP, bytes([2, 0, 0, 0, 1, i, 0, 0]))

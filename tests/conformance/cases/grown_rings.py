@@ -9,7 +9,7 @@ LEGACY = F.PROTO | F.ANY_LAYOUT
 
 @case()
 def tx_no_kick(c):
-    """Frames are in the TX ring before SET_VRING_KICK, and its eventfd is never written (trap 2: a ring starts at
+    """Frames are in the TX ring before SET_VRING_KICK, and its eventfd is never written (a ring starts at
     SET_VRING_KICK, not at the first kick).  The rings were enabled before; the frames arrive."""
     for feats in (BASIC, BASIC | F.PACKED):
         B = c.fe("b", feats)
@@ -18,7 +18,8 @@ def tx_no_kick(c):
         def fill(A):
             for f in fr:
                 A.send(f, kick=False)
-        A = c.fe("a", feats, kick=False, order=["get_features", "get_proto", "set_proto", "owner", "set_features", "mem",
+        A = c.fe("a", feats, kick=False,
+                 order=["get_features", "get_proto", "set_proto", "owner", "set_features", "mem",
                                                 fill, ("num", "base", "addr"), ("enable",), ("call", "kick")])
         c.same(fr, [p.data for p in B.recv_all(12, 1.0)], "frames from before the start: ")
         check(A.tx_drain(1.0), "TX buffers are not given back")
@@ -43,8 +44,8 @@ def packed_presets(c):
 
 @case()
 def legacy_headers(c):
-    """Drivers from before virtio 1.0: headers of 10 bytes without MRG_RXBUF, 12 with it, in every combination with a modern
-    peer, and with a TX header in a descriptor of its own."""
+    """Drivers from before virtio 1.0: headers of 10 bytes without MRG_RXBUF, 12 with it, in every combination with a
+    modern peer, and with a TX header in a descriptor of its own."""
     for fa in (LEGACY, LEGACY | F.MRG_RXBUF, F.PROTO, BASIC):
         for fb in (LEGACY, BASIC):
             A, B = c.pair(fa, fb)
@@ -56,8 +57,8 @@ def legacy_headers(c):
 
 @case()
 def firmware_then_kernel(c):
-    """Firmware drives the rings first, with fewer features, small rings and other addresses, then a kernel, then another
-    firmware after a reboot (trap 12): indexes are read anew at each start."""
+    """Firmware drives the rings first, with fewer features, small rings and other addresses, then a kernel, then
+    another firmware after a reboot: indexes are read anew at each start."""
     A, B = c.pair(LEGACY, BASIC, ka={"size": 16, "rx": [1600] * 8})
     c.both(A, B, 5, "firmware: ")
     for feats, size in ((BASIC, 256), (BASIC | F.PACKED, 64), (LEGACY, 16), (BASIC | F.INDIRECT | F.EVENT_IDX, 128)):
@@ -89,8 +90,8 @@ def base_after_disable(c):
 
 @case()
 def base_packed_zero_used_half(c):
-    """After a stop the packed ring starts again with the used half of its base zero, as virtio-user sends it (trap 4):
-    it goes on where the available half says."""
+    """After a stop the packed ring starts again with the used half of its base zero, as virtio-user sends it (trap
+    4): it goes on where the available half says."""
     A, B = c.pair(BASIC | F.PACKED, size=64, rx=[2048] * 40)
     for n in (5, 30, 31, 64):
         c.burst(A, B, c.frames(n), batch=20)
@@ -102,8 +103,8 @@ def base_packed_zero_used_half(c):
 
 @case()
 def base_avail_on_reconnect(c):
-    """Cloud Hypervisor's way of reconnecting: SET_VRING_BASE holds the available index, although buffers are posted that
-    were never used (trap 4).  used->idx in the guest's memory is the truth: none of them is lost."""
+    """Cloud Hypervisor's way of reconnecting: SET_VRING_BASE holds the available index, although buffers are posted
+    that were never used. used->idx in the guest's memory is the truth: none of them is lost."""
     A, B = c.pair()
     for i in range(4):
         c.both(A, B, 17, "round %d: " % i)
@@ -115,7 +116,8 @@ def base_avail_on_reconnect(c):
 @case()
 def reconnect_keeps_rings(c):
     """A front-end reconnects and its guest goes on with the rings it has, with each kind of rings."""
-    for feats in (BASIC, BASIC | F.PACKED, BASIC | F.IN_ORDER, BASIC | F.IN_ORDER | F.PACKED, BASIC | F.EVENT_IDX | F.INDIRECT):
+    for feats in (BASIC, BASIC | F.PACKED, BASIC | F.IN_ORDER, BASIC | F.IN_ORDER | F.PACKED,
+                  BASIC | F.EVENT_IDX | F.INDIRECT):
         A, B = c.pair(feats)
         for i in range(4):
             c.both(A, B, 23, "%s, round %d: " % (bit_names(F, feats), i))
@@ -125,8 +127,8 @@ def reconnect_keeps_rings(c):
 
 @case()
 def stopped_while_flooded(c):
-    """Rings are stopped while the peer sends without pause: after the answer of GET_VRING_BASE not one byte of the guest's
-    rings or buffers changes, though the peer goes on; after a restart frames are whole and in order."""
+    """Rings are stopped while the peer sends without pause: after the answer of GET_VRING_BASE not one byte of the
+    guest's rings or buffers changes, though the peer goes on; after a restart frames are whole and in order."""
     A, B = c.pair()
     numbered = [raw_frame(60 + i % 900, c.rng) for i in range(400)]
     at = 0
@@ -152,8 +154,8 @@ def stopped_while_flooded(c):
 
 @case()
 def kick_descriptor_replaced(c):
-    """SET_VRING_KICK with another descriptor on a running ring, again and again under traffic: nothing is lost, and the old
-    descriptor no longer matters."""
+    """SET_VRING_KICK with another descriptor on a running ring, again and again under traffic: nothing is lost, and
+    the old descriptor no longer matters."""
     A, B = c.pair()
 
     def replace(i):
@@ -169,7 +171,8 @@ def kick_descriptor_replaced(c):
 
 @case()
 def call_descriptor_replaced(c):
-    """SET_VRING_CALL under traffic, with a descriptor and without one: the next call goes to the new descriptor only."""
+    """SET_VRING_CALL under traffic, with a descriptor and without one: the next call goes to the new descriptor
+    only."""
     A, B = c.pair()
     for i in range(10):
         old = A.rxq().callfd
@@ -194,8 +197,8 @@ def call_descriptor_replaced(c):
 
 @case()
 def enable_toggled_under_traffic(c):
-    """SET_VRING_ENABLE off and on, again and again, while frames flow: they arrive whole and in order, or not at all, and
-    all of them once the ring stays enabled."""
+    """SET_VRING_ENABLE off and on, again and again, while frames flow: they arrive whole and in order, or not at all,
+    and all of them once the ring stays enabled."""
     A, B = c.pair()
     for i in range(20):
         fr = c.frames(16)
@@ -214,8 +217,8 @@ def enable_toggled_under_traffic(c):
 
 @case()
 def one_ring_reset(c):
-    """RING_RESET: the TX ring alone is stopped, and started again with another size at another place, while the RX ring goes
-    on; then the other way round."""
+    """RING_RESET: the TX ring alone is stopped, and started again with another size at another place, while the RX
+    ring goes on; then the other way round."""
     for feats in (BASIC | F.RING_RESET, BASIC | F.RING_RESET | F.PACKED):
         A, B = c.pair(feats)
         for size in (64, 256, 32):
@@ -239,8 +242,8 @@ def one_ring_reset(c):
 
 @case()
 def reconfigured_while_running(c):
-    """SET_VRING_NUM, BASE and ADDR on a running ring, with good and bad values: refused or obeyed, and no crash; the peer
-    does not notice."""
+    """SET_VRING_NUM, BASE and ADDR on a running ring, with good and bad values: refused or obeyed, and no crash; the
+    peer does not notice."""
     def run(A):
         q = A.txq()
         for _ in range(5):
@@ -258,7 +261,8 @@ def reconfigured_while_running(c):
 
 @case()
 def reset_device_running(c):
-    """RESET_DEVICE while frames flow: the rings stop and are disabled, the connection stays, and a driver starts anew on it."""
+    """RESET_DEVICE while frames flow: the rings stop and are disabled, the connection stays, and a driver starts anew
+    on it."""
     c.need(proto=P.RESET_DEVICE)
     A, B = c.pair(proto=PLAIN_P | P.RESET_DEVICE | P.STATUS)
     for i in range(3):
@@ -279,7 +283,8 @@ def reset_device_running(c):
 
 @case()
 def status_zero_running(c):
-    """SET_STATUS 0 while rings run (a guest's reset): they stop; after new messages and FEATURES_OK, DRIVER_OK they run."""
+    """SET_STATUS 0 while rings run (a guest's reset): they stop; after new messages and FEATURES_OK, DRIVER_OK they
+    run."""
     c.need(proto=P.STATUS)
     A, B = c.pair(proto=PLAIN_P | P.STATUS)
     for i in range(3):
@@ -316,8 +321,8 @@ def reset_owner_is_harmless(c):
 
 @case(limit=20)
 def offer_is_constant(c):
-    """What is offered stays the same whatever the peer has, over reconnects and a restart (trap 9: QEMU loops where it gets
-    less)."""
+    """What is offered stays the same whatever the peer has, over reconnects and a restart (QEMU loops where
+    it gets less)."""
     def offers():
         out = []
         for side in "ab":
@@ -328,7 +333,8 @@ def offer_is_constant(c):
     for feats in (BASIC, LEGACY, BASIC | F.PACKED | F.CSUM):
         B = c.fe("b", feats)
         with c.open("a") as fe:
-            check((fe.get_features(), fe.get_proto(), fe.u64(M.GET_QUEUE_NUM)) == first[0], "another offer beside a peer")
+            check((fe.get_features(), fe.get_proto(), fe.u64(M.GET_QUEUE_NUM)) == first[0],
+                  "another offer beside a peer")
         B.close()
     if c.restart_backend:
         c.restart_backend()
@@ -337,7 +343,7 @@ def offer_is_constant(c):
 
 @case(single=True)
 def offer_is_complete(c):
-    """Everything that QEMU gates for network cards (trap 11) is offered, and nothing that is not done."""
+    """Everything that QEMU gates for network cards is offered, and nothing that is not done."""
     f, p = c.probe()
     want = (F.CSUM | F.GUEST_CSUM | F.GUEST_TSO4 | F.GUEST_TSO6 | F.GUEST_ECN | F.GUEST_UFO | F.HOST_TSO4 | F.HOST_TSO6
             | F.HOST_ECN | F.HOST_UFO | F.GUEST_USO4 | F.GUEST_USO6 | F.HOST_USO | F.MRG_RXBUF | F.MTU | F.EVENT_IDX

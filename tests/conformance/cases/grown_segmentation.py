@@ -96,7 +96,7 @@ def gso_whole_without_mergeable(c):
 
 @case()
 def gso_small_buffers_without_mergeable(c):
-    """GUEST_TSO4 without MRG_RXBUF, but buffers of 2000 bytes: a frame that does not fit one is cut (facts: GUEST_TSO
+    """GUEST_TSO4 without MRG_RXBUF, but buffers of 2000 bytes: a frame that does not fit one is cut (GUEST_TSO
     without MRG_RXBUF needs 64 KiB buffers)."""
     need = F.CSUM | F.HOST_TSO4
     A, B = c.pair(BASIC | need, (BASIC & ~F.MRG_RXBUF) | F.GUEST_CSUM | F.GUEST_TSO4, kb={"rx": [2000] * 100})
@@ -110,7 +110,8 @@ def gso_small_buffers_without_mergeable(c):
 
 @case(limit=20)
 def gso_layouts(c):
-    """Large frames over descriptors of all kinds: header apart, headers split in odd places, pages, indirect, packed."""
+    """Large frames over descriptors of all kinds: header apart, headers split in odd places, pages, indirect,
+    packed."""
     for feats in (BASIC, BASIC | F.INDIRECT | F.PACKED, BASIC | F.PACKED, BASIC | F.INDIRECT):
         A, B = c.pair(feats | F.CSUM | F.HOST_TSO4, BASIC, kb={"rx": [1800] * 120})
         for layout in (None, [12], [12, 54], [66], [5, 7, 14, 20, 20], [1] * 20, [30, 1, 1, 1, 60] + [4096] * 6,
@@ -160,8 +161,8 @@ def gso_many_in_a_row(c):
 
 @case(limit=15)
 def gso_ring_smaller_than_frame(c):
-    """A large frame that becomes more segments than the receiver's ring has buffers: it may be lost in part, but the ring
-    goes on, and what comes is right."""
+    """A large frame that becomes more segments than the receiver's ring has buffers: it may be lost in part, but the
+    ring goes on, and what comes is right."""
     A, B = c.pair(BASIC | F.CSUM | F.HOST_TSO4, BASIC, kb={"rx": [1700] * 8, "size": 8})
     b = build(payload=c.rng.randbytes(60000), partial=True)
     for _ in range(4):
@@ -174,8 +175,8 @@ def gso_ring_smaller_than_frame(c):
 
 @case()
 def uso_to_plain_guest(c):
-    """USO, IPv4 and IPv6, tagged or not, to guests without GUEST_USO: datagrams of gso_size with lengths and checksums of
-    their own."""
+    """USO, IPv4 and IPv6, tagged or not, to guests without GUEST_USO: datagrams of gso_size with lengths and
+    checksums of their own."""
     for v6 in (False, True):
         for guest in (0, F.GUEST_CSUM | F.GUEST_TSO4 | F.GUEST_TSO6, F.GUEST_CSUM | F.GUEST_UFO):
             A, B = c.pair(BASIC | F.CSUM | F.HOST_USO, BASIC | guest)
@@ -228,10 +229,11 @@ def ufo_passed_whole(c):
 
 @case(limit=20)
 def gso_lies_everywhere(c):
-    """Hostile GSO of every type: lengths of IP, TCP and UDP headers that lie, extension headers that run out of the frame,
-    csum_start elsewhere, headers only, one descriptor per byte.  No crash; the next good frame is cut right."""
+    """Hostile GSO of every type: lengths of IP, TCP and UDP headers that lie, extension headers that run out of the
+    frame, csum_start elsewhere, headers only, one descriptor per byte. No crash; the next good frame is cut right."""
     A, B = c.pair(BASIC | F.CSUM | F.HOST_TSO4 | F.HOST_TSO6 | F.HOST_UFO | F.HOST_USO | F.HOST_ECN, BASIC)
-    kinds = [(GSO_TCPV4, build(payload=bytes(3000), partial=True)), (GSO_TCPV6, build(v6=True, payload=bytes(3000), partial=True)),
+    kinds = [(GSO_TCPV4, build(payload=bytes(3000), partial=True)),
+             (GSO_TCPV6, build(v6=True, payload=bytes(3000), partial=True)),
              (GSO_UDP, build(proto=UDP, payload=bytes(3000), partial=True)),
              (GSO_UDP_L4, build(v6=True, proto=UDP, ext=(("hop", 8),), payload=bytes(3000), partial=True)),
              (GSO_TCPV4, build(vlan=(1, 2), payload=bytes(3000), partial=True))]

@@ -91,8 +91,8 @@ def gso4_largest(c):
 
 @case()
 def gso4_tiny_segments(c):
-    """gso_size 64 with 6000 bytes: 94 segments, more than the receiver has mergeable buffers at a time may drop, but what comes
-    is right; and a guest with GUEST_CSUM but no GUEST_TSO4 gets segments too."""
+    """gso_size 64 with 6000 bytes: 94 segments, more than the receiver has mergeable buffers at a time may drop, but
+    what comes is right; and a guest with GUEST_CSUM but no GUEST_TSO4 gets segments too."""
     gso_sw(c, False, 64, [6000])
     gso_sw(c, False, 1448, [20000], guest=F.GUEST_CSUM)
 

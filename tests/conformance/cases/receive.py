@@ -193,8 +193,8 @@ def peer_absent(c):
 
 @case(limit=15)
 def peer_leaves_and_returns(c):
-    """B goes away in the middle of A's flood, A keeps sending, B returns (butterfly#284, seed cable: quit with one VM): A's TX ring is
-    consumed all the time, and the new B gets only what it should."""
+    """B goes away in the middle of A's flood, A keeps sending, B returns (butterfly#284, a cable must not quit with
+    one VM): A's TX ring is consumed all the time, and the new B gets only what it should."""
     A, B = c.pair()
     for r in range(6):
         for f in c.frames(60):

@@ -33,7 +33,8 @@ class Testpmd:
     def __init__(self, prefix, worker_cpu, other_cpu, devices, options, single_file=False):
         self.log = tempfile.NamedTemporaryFile(prefix=f"chan-{prefix}-", suffix=".log")
         # stdbuf: its prompt is not buffered, what it prints would be.
-        command = ["stdbuf", "-oL", "dpdk-testpmd", "--lcores", f"0@{other_cpu},1@{worker_cpu}", "--main-lcore", "0", "--no-pci",
+        command = ["stdbuf", "-oL", "dpdk-testpmd", "--lcores", f"0@{other_cpu},1@{worker_cpu}", "--main-lcore",
+                   "0", "--no-pci",
                    "--file-prefix", prefix, "-m", "512", "--no-telemetry"]
         command += ["--single-file-segments"] if single_file else []
         command += [word for device in devices for word in ("--vdev", device)]
