@@ -31,7 +31,7 @@ struct links {
     struct client client;
     struct statistics statistics;
     bool connected;
-    uint64_t attempts; /* to connect or start that have come to nothing for now */
+    uint64_t attempts; /* to connect or start that came to nothing */
     uint64_t rounds;   /* of the thread that left nothing to do */
     unsigned waiting;  /* callers that wait for a dataplane */
     struct links_report report;

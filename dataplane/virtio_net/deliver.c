@@ -6,11 +6,7 @@
 #include "dataplane/offload/offload.h"
 #include "dataplane/virtio_net/internal.h"
 
-enum {
-    /* A frame of 64 KiB cut into more has 32 bytes in each: that is nobody's honest gso_size. */
-    SEGMENTS_PER_FRAME = 2048,
-    CHAINS_AT_A_TIME = 16
-};
+enum { CHAINS_AT_A_TIME = 16 };
 
 /* What is to be written: a frame as it is, or one made in software. */
 struct outgoing {
@@ -249,7 +245,7 @@ static uint64_t chains_for_segments(struct virtqueue *queue, uint32_t header)
 static enum delivery deliver_segmented(struct virtqueue *queue, const struct frame *frame,
                                        const struct iovec *segments, struct tally *tally)
 {
-    if (!segmenter_start(&segmenter, frame, segments) || segmenter.count > SEGMENTS_PER_FRAME)
+    if (!segmenter_start(&segmenter, frame, segments))
         return drop(tally, STATISTICS_DROP_MALFORMED);
     const uint64_t wanted = chains_for_segments(queue, header_length(queue->features));
     if (queue->fault != VIRTQUEUE_FINE)

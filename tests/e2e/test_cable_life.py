@@ -1,7 +1,5 @@
 """A cable while the guests at its ends change: reboot, driver, hot-plug, memory, migration."""
 
-import time
-
 import pytest
 
 from support import cable
@@ -103,7 +101,9 @@ def test_memory_is_added_during_traffic(make_vm, dataplane):
         vm.qmp("object-add", **{"qom-type": "memory-backend-memfd", "id": f"more{number}", "size": 128 << 20,
                                 "share": True})
         vm.qmp("device_add", driver="pc-dimm", id=f"dimm{number}", memdev=f"more{number}")
-        time.sleep(0.3)  # some traffic over the new table, before the next change
+        before = flood.replies()
+        wait_for(lambda before=before: flood.replies() >= before + 10 or flood.ended(), cable.SECONDS,
+                 "ten replies over the new table, before the next change")
     lost = flood.lost()
     assert lost <= 20, f"{lost} of 400 pings were lost"  # a guest that takes memory in on a busy host may miss some
     works(pair)
@@ -118,8 +118,14 @@ class Flood:
         self.vm.check(f"rm -f /tmp/flood; (ping -c {count} -i {interval} -s 1000 -W 5 {cable.ADDRESSES[1 - sender]}"
                       " >/tmp/flood.part; mv /tmp/flood.part /tmp/flood) >/dev/null 2>&1 &")
 
+    def replies(self):
+        return int(self.vm.run("cat /tmp/flood.part /tmp/flood 2>/dev/null | grep -c 'bytes from'").output or 0)
+
+    def ended(self):
+        return self.vm.run("test -s /tmp/flood").status == 0
+
     def lost(self):
-        wait_for(lambda: self.vm.run("test -s /tmp/flood").status == 0, cable.SECONDS, "the end of the pings")
+        wait_for(self.ended, cable.SECONDS, "the end of the pings")
         words = self.vm.check("tail -n 3 /tmp/flood").split()
         sent, received = int(words[words.index("packets") - 1]), int(words[words.index("received,") - 2])
         assert sent == self.count

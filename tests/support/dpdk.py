@@ -67,10 +67,9 @@ class Generator:
 
     def received(self):
         """Packets that each port has received so far."""
-        before = self.log().count("NIC statistics for port 1")
+        before = self.log().count("Tx-pps:")  # in the last lines of each port's table
         self.say("show port stats all")
-        self.wait_for("NIC statistics for port 1", count=before + 1)
-        time.sleep(0.1)  # the rest of the table, which is written at once
+        self.wait_for("Tx-pps:", count=before + 2)
         found = re.findall(r"NIC statistics for port (\d).*?RX-packets: (\d+)", self.log(), re.DOTALL)
         latest = dict(found)
         return [int(latest["0"]), int(latest["1"])]
